@@ -1,25 +1,25 @@
-"""Find near-duplicates among texts: copies that were edited, cut at another place, or put inside other text.
+"""Find near-duplicates among texts: copies that were edited, cut differently, or embedded in other text.
 
 A text is a sequence of words, without case, punctuation, HTML tags and targets of Markdown links. Two texts
 are *alike* if 70 % of the smaller one's shingles (three words in a row; Broder 1997) occur in the other, and
 40 % of all their shingles are shared: containment, and enough resemblance that a sentence is no duplicate of
 its chapter. If the smaller one has fewer than 20 shingles, all of them must occur, and half be shared.
 
-One guard: alike texts *conflict*, and are no duplicates, if each has a number, date, version, identifier or
-capitalised name that the other lacks in the same place: from the first to the last shared shingle, in the
-eight words before, or in the eight words after. What was cut off or added is lacking on one side only.
+One guard: alike texts *conflict*, and are not duplicates, if each has a number, date, version, identifier or
+capitalised name that the other lacks in the same place: between the first and the last shared shingle, in the
+eight words before, or in the eight words after. Text that was cut off or added is missing on one side only.
 A capitalised word that begins a sentence is a name unless the texts have it in lower case more often than as
-a name; outside of what is shared it counts only right before, as what is put around a text ("Print this
-page") differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed; so
-do signs (-500, C++) and a name or number that changes in one place where the old one stands in another, too.
+a name. Outside of the shared part it counts only directly before it, because text around a copy ("Print this
+page") differs. There is no word list, so the guard misses a changed "not", numbers in words, lower-case and
+swapped names, signs (-500, C++), and a name or number that changes in one place but occurs elsewhere too.
 
 Scripts without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are compared by characters. In
-scripts without capitals the guard sees numbers only. Texts of more than 2,000 words have to be equal.
+scripts without capitals the guard sees only numbers. Texts of more than 2,000 words must be equal.
 
-Groups come from leader clustering in the given order, not from transitive closure: the first text without
-a group leads one, and its near-duplicates join, except those that conflict with another one that would join.
-Why no library: datasketch, rensa and text-dedup estimate resemblance by MinHash, semhash compares embeddings;
-none finds a contained copy or keeps apart texts that differ in one number.
+Groups come from leader clustering in the given order, not from transitive closure: the first text without a
+group leads one, and its near-duplicates join, except those that conflict with another one that would join.
+We use no library: datasketch, rensa and text-dedup estimate resemblance with MinHash, and semhash compares
+embeddings. None of them finds a contained copy or separates texts that differ in one number.
 """
 
 import html
@@ -40,13 +40,13 @@ from dartboard.types import FloatArray, IntArray, as_matrix
 
 SHINGLE = 3  # words
 CONTAINMENT, RESEMBLANCE = 0.7, 0.4
-SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.5
-MARGIN = 8  # words before and after what is shared in which the guard looks for names
+SHORT = 20  # shingles; below that, containment must be 1 and resemblance 0.5
+MARGIN = 8  # words before and after the shared part in which the guard looks for names
 LONGEST = 2000  # words
-CLOSE = 0.8  # cosine of candidates that are compared at all
-VERSION = (1).to_bytes(4, "little")  # begins every fingerprint; four bytes a word follow
-_NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital that begins a sentence
-# \w has no vowel signs and accents. Inside a word may stand a dot (jest.fn), between digits some other signs.
+CLOSE = 0.8  # minimum cosine of candidates that are compared
+VERSION = (1).to_bytes(4, "little")  # prefix of every fingerprint; four bytes per word follow
+_NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital at the start of a sentence
+# \w excludes vowel signs and accents. A word may contain a dot (jest.fn), a number some other signs.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f"
 _INNER = r"(?=[.,:/-]\w)(?:\.|(?<=\d)[,:/-](?=\d))"
 _ASCII = re.compile(rf"\W*+\w++(?:{_INNER}\w++)*+", re.ASCII)
@@ -56,11 +56,11 @@ _UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\u
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _LINK = re.compile(r"\]\([^()\s]*\)")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n\s*(?=[^\W\d_])")
-# Without these, one of those stands between two words of one sentence; anything else begins a new one.
+# Text between two words of one sentence, without decoration, is one of _INSIDE; else a sentence begins.
 _DECORATION = str.maketrans("", "", "()[]{}\"'`*_~\u201c\u201d\u2018\u2019\u00ab\u00bb \t\u00a0")
 _INSIDE = frozenset(("", ",", "-", "/", "&", "+", "\n", ",\n"))
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-_NEIGHBOURS = 128  # texts with the same rare shingle that one is compared with, besides the first of them
+_NEIGHBOURS = 128  # texts with the same rare shingle that a text is compared with, besides the first
 _BLOCK = 10_000  # pairs that are compared at once, to save memory
 _CACHED = 1 << 17  # words
 _Bools = npt.NDArray[np.bool_]
@@ -68,14 +68,14 @@ _Hashes = npt.NDArray[np.uint64]
 
 
 def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> IntArray:
-    """Group texts that say the same in nearly the same words.
+    """Group texts with nearly the same words.
 
     Args:
-        texts: the most important first; the first of a group represents it.
-        pairs: ``(p, 2)`` positions: only these are compared, and only their texts are read.
+        texts: Most important first; the first text of a group represents it.
+        pairs: ``(p, 2)`` positions: only these pairs are compared.
 
     Returns:
-        ``(n,)`` group numbers: for each text the position of the first one of its group.
+        ``(n,)`` group numbers: for each text, the position of the first text of its group.
 
     Example:
         >>> near_duplicates(["The bridge opened in 1927.", "<b>The bridge</b> opened in 1927", "It is old."])
@@ -89,10 +89,11 @@ def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> I
 
 
 def are_alike(one: str, other: str) -> bool:
-    """Whether two texts have nearly the same words, also where the guard keeps them apart.
+    """Whether two texts have nearly the same words, even if the guard separates them.
 
     Example:
-        >>> one, other = "The new bridge was opened in 1927.", "The new bridge was opened in 1972."
+        >>> text = "The ferry stopped and the long new bridge over the river was opened to all traffic on the"
+        >>> one, other = f"{text} first day of May in 1927.", f"{text} first day of May in 1972."
         >>> are_alike(one, other), near_duplicates([one, other])
         (True, array([0, 1]))
     """
@@ -102,7 +103,7 @@ def are_alike(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)  # the same chunks are candidates of many questions
 def fingerprint(text: str) -> bytes:
-    """Return what :func:`group_fingerprints` needs of a text: its words as numbers, four bytes each."""
+    """The input of :func:`group_fingerprints` for a text: its words as numbers, four bytes each."""
     plain = _without_markup(text)
     found = (_ASCII if plain.isascii() else _UNICODE).findall("." + plain)
     codes = np.fromiter(map(_CODES.__getitem__, found), dtype="<u4", count=len(found))
@@ -113,7 +114,7 @@ def fingerprint(text: str) -> bytes:
 
 
 def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None = None) -> IntArray:
-    """Group texts by their fingerprints, as :func:`near_duplicates` does by the texts themselves."""
+    """Group texts by their fingerprints; gives the same groups as :func:`near_duplicates`."""
     known: dict[bytes, int] = {}
     number = np.array([known.setdefault(one, len(known)) for one in fingerprints], dtype=np.int64)
     pool = _Pool(list(known))
@@ -125,7 +126,7 @@ def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None 
 
 
 class _Pool:
-    """Different texts: words from ``starts`` to ``ends`` in one array; ``sizes`` shingles from ``starts``."""
+    """Distinct texts: words from ``starts`` to ``ends`` in one array; ``sizes`` shingles from ``starts``."""
 
     def __init__(self, fingerprints: Sequence[bytes]) -> None:
         for one in fingerprints:
@@ -148,12 +149,12 @@ class _Pool:
             self._filter[slots] = True
 
     def _slots(self, text: IntArray, at: IntArray) -> tuple[_Hashes, _Hashes]:
-        """Two slots of a Bloom filter for a text that has the shingle at a place."""
+        """Two slots of a Bloom filter for a text and its shingle at a position."""
         mixed = (self.shingles[at] ^ (text.astype(np.uint64) * _MULTIPLIERS[1])) * _MULTIPLIERS[2]
         return mixed >> (np.uint64(64) - self._bits), (mixed << np.uint64(24)) >> (np.uint64(64) - self._bits)
 
     def candidates(self) -> IntArray:
-        """Return the pairs that share a shingle of the rarest 30 % of one of them: others are not alike."""
+        """The pairs that share one of the rarest 30 % of shingles of either text: no other pair is alike."""
         at, text = _ranges(self.starts, self.sizes)
         order = np.lexsort((text, self.shingles[at]))
         shingle, text = self.shingles[at][order], text[order]
@@ -172,7 +173,7 @@ class _Pool:
         return _unique(np.concatenate(found), len(self.starts))
 
     def alike(self, pairs: IntArray) -> _Bools:
-        """Say which pairs reach both thresholds."""
+        """Which pairs reach both thresholds."""
         in_order = self.sizes[pairs[:, 0]] <= self.sizes[pairs[:, 1]]
         smaller, larger = np.where(in_order, pairs.T, pairs.T[::-1])
         few, many = self.sizes[smaller], self.sizes[larger]
@@ -185,7 +186,7 @@ class _Pool:
         return contained & resembling & (shared > 0)
 
     def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Count the shingles of these texts that the others have; the words from the first to the last."""
+        """How many shingles of these texts the others have, and the range of words from first to last."""
         at, pair = _ranges(self.starts[these], self.sizes[these])
         one, two = self._slots(others[pair], at)
         hit = np.flatnonzero(self._filter[one])
@@ -198,7 +199,7 @@ class _Pool:
         return count, begin, end
 
     def conflicting(self, pairs: IntArray) -> _Bools:
-        """Say which pairs have different names in the same place."""
+        """Which pairs have different names in the same place."""
         found: _Bools = np.zeros(len(pairs), dtype=bool)
         for at in _blocks(np.arange(len(pairs))):
             one, other = pairs[at].T
@@ -207,7 +208,7 @@ class _Pool:
         return found
 
     def _lacking(self, these: IntArray, others: IntArray) -> _Bools:
-        """``(p, 3)``: names of these texts that the others lack: before, in and after what is shared."""
+        """``(p, 3)``: names of these texts that the others lack: before, in and after the shared part."""
         _, begin, end = self._shared(these, others)
         names, earlier, first = self._names
         number, pair = _ranges(first[these], np.searchsorted(names, self.ends[these]) - first[these])
@@ -216,7 +217,7 @@ class _Pool:
         at, pair, earlier, known = names[number[near]], pair[near], earlier[number[near]], self._vocabulary
         wanted = _keys(others[pair], self.words[at])
         nth = np.minimum(np.searchsorted(known, wanted) + earlier, len(known) - 1)
-        lacks = known[nth] != wanted  # a name that occurs twice has to occur twice in the other
+        lacks = known[nth] != wanted  # a name that occurs twice must occur twice in the other
         at, pair = at[lacks], pair[lacks]
         found = np.zeros((len(these), 3), dtype=bool)
         found[pair, (at >= begin[pair]).astype(np.intp) + (at >= end[pair])] = True
@@ -224,12 +225,12 @@ class _Pool:
 
     @lazy
     def _vocabulary(self) -> _Hashes:
-        """Which text has which words, in rising order."""
+        """Which text has which words, sorted."""
         return np.sort(_keys(np.repeat(np.arange(len(self.ends)), self.ends - self.starts + 1), self.words))
 
     @lazy
     def _names(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Where names stand, how often each stands earlier in its text, and the first of each text."""
+        """Positions of names, how often each occurs earlier in its text, and the first of each text."""
         name = (self.flags & _NAME) > 0
         unclear = np.flatnonzero(self.flags & _UNCLEAR)
         words = self.words[unclear]
@@ -246,7 +247,7 @@ class _Pool:
         return places, earlier, np.searchsorted(places, self.starts)
 
     def _confirmed(self, one: int, other: int) -> bool:
-        """Say whether a short text is really contained: one error of the Bloom filter would count there."""
+        """Whether a short text is really contained: a single error of the Bloom filter would matter there."""
         if min(self.sizes[one], self.sizes[other]) >= SHORT:
             return True
         first, second = (
@@ -256,7 +257,7 @@ class _Pool:
         return first <= second or second <= first
 
     def leaders(self, pairs: IntArray) -> IntArray:
-        """``(m,)`` for each text the one that leads its group, of these pairs."""
+        """``(m,)``: for each text the leader of its group, given these pairs."""
         alike = pairs[self.alike(pairs)]
         alike = alike[[self._confirmed(one, other) for one, other in alike.tolist()]]
         left = list(map(tuple, alike[~self.conflicting(alike)].tolist()))
@@ -281,7 +282,7 @@ def _keys(text: IntArray, word: npt.NDArray[np.uint32]) -> _Hashes:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """All places of several ranges, one range after the other, and the number of the range of each."""
+    """All positions of several ranges, concatenated, and the index of each position's range."""
     owner = np.repeat(np.arange(len(starts)), lengths)
     return np.arange(len(owner)) + (starts - np.cumsum(lengths) + lengths)[owner], owner
 
@@ -291,7 +292,7 @@ def _blocks(places: IntArray) -> list[IntArray]:
 
 
 def _unique(pairs: IntArray, count: int) -> IntArray:
-    """Pairs of different texts, each once, the lower number first, in rising order."""
+    """Distinct pairs of different texts, the lower index first, sorted."""
     low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
     return np.stack(np.divmod(np.unique((low * count + high)[low < high]), max(count, 1)), axis=1)
 
@@ -342,8 +343,8 @@ def candidate_groups(
     """Near-duplicate groups among the candidates of one query, ``(n,)``.
 
     Only pairs with a cosine of at least ``CLOSE`` are compared: near-duplicates have close vectors, and most
-    pairs of candidates have not. Give the candidates' ``texts``, or ``read``, which returns the stored
-    fingerprints of the candidates that are compared, by position.
+    pairs of candidates do not. Give the candidates' ``texts``, or ``read``, which returns the stored
+    fingerprints of the compared candidates, by position.
     """
     rows = as_matrix(vectors)
     if read is not None:
@@ -358,16 +359,16 @@ def candidate_groups(
     given = [] if texts is None else list(texts)
     if isinstance(texts, str) or len(given) != len(rows) or not all(isinstance(text, str) for text in given):
         raise InvalidInputError(
-            f"texts must be {len(rows)} strings, one a candidate: leave them out where you have none"
+            f"texts must be {len(rows)} strings, one per candidate: leave them out if you have none"
         )
     return near_duplicates(given, pairs=_close_pairs(rows))
 
 
 def _close_pairs(rows: FloatArray) -> IntArray:
-    """``(p, 2)`` the pairs of rows that are close, the lower position first."""
+    """``(p, 2)``: the pairs of close rows, the lower position first."""
     with np.errstate(all="ignore"):
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        if not (lengths.min() > 1e-12 and lengths.max() < 1e12):  # of any magnitude
+        if not (lengths.min() > 1e-12 and lengths.max() < 1e12):  # avoid underflow and overflow
             rows = rows / np.abs(rows).max(axis=1, keepdims=True)
             lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         unit = (rows / lengths[:, None]).astype(np.float32, copy=False)

@@ -1,9 +1,9 @@
-"""Retrievers, stores, selectors, judges and metrics of other packages, found by their entry points.
+"""Plug-ins: retrievers, stores, selectors, judges and metrics of other packages, by entry points.
 
-A package adds a name by an entry point in one of the groups ``dartboard.retrievers``, ``dartboard.stores``,
+A package adds a name with an entry point in one of the groups ``dartboard.retrievers``, ``dartboard.stores``,
 ``dartboard.selectors``, ``dartboard.judges`` and ``dartboard.metrics``. Listing reads the metadata of
-installed packages and imports none of them; a plug-in is imported when its name is asked for. dartboard looks
-up its own names first, so that no package can replace them, and a name that two packages claim is an error.
+installed packages without importing them; a plug-in is imported when its name is used. dartboard looks up its
+own names first, so that no package can replace them, and a name that two packages claim is an error.
 """
 
 import re
@@ -28,7 +28,7 @@ _SEPARATORS = re.compile(r"[-_.]+")
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Plugin:
-    """A name that a package adds; ``target`` is the ``module:object`` behind it."""
+    """A name that a package adds; ``target`` is its ``module:object``."""
 
     kind: Kind
     name: str
@@ -39,33 +39,33 @@ class Plugin:
 
     @property
     def usable(self) -> bool:
-        """Whether the name can be written where names are; there, ``:``, ``,``, ``=`` and ``@`` mean more."""
+        """Whether the name is valid: ``:``, ``,``, ``=`` and ``@`` have a meaning in names."""
         return _NAME.match(self.name) is not None
 
     def load(self) -> Any:
-        """Import the object behind the name; whatever its package does wrong is a ``ConfigError``."""
+        """Import the object of the plug-in; any error of its package becomes a ``ConfigError``."""
         try:
             return self.entry.load()
         except (Exception, SystemExit) as error:
             raise ConfigError(f"{self} cannot be loaded: {reason_of(error)}. {self._advice()}") from error
 
     def make(self, members: Sequence[str], *arguments: Any, **options: Any) -> Any:
-        """Call the object behind the name; what it makes has all of ``members``, or is refused."""
+        """Call the object of the plug-in; the result must have all ``members``."""
         factory = self.load()
         if not callable(factory):
             raise ConfigError(
-                f"{self} is no class or function but {type(factory).__name__}. {self._advice()}"
+                f"{self} is not a class or function but {type(factory).__name__}. {self._advice()}"
             )
         made = self.call(factory, *arguments, **options)
         if lacking := [member for member in members if not hasattr(made, member)]:
             raise ConfigError(
-                f"{self} made a {type(made).__name__}, which is no {self.kind}: "
+                f"{self} made a {type(made).__name__}, which is not a {self.kind}: "
                 f"it has no {', '.join(lacking)}. {self._advice()}"
             )
         return made
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Call what belongs to the plug-in; what it does not expect itself is a ``ConfigError``."""
+        """Call a function of the plug-in; an unexpected error becomes a ``ConfigError``."""
         try:
             return function(*arguments, **options)
         except (DartboardError, OSError):
@@ -77,13 +77,13 @@ class Plugin:
         return f"plug-in {self.name!r} (a {self.kind} of {self.package} {self.version})"
 
     def _advice(self) -> str:
-        return f"Upgrade or uninstall {self.package}; dartboard doctor looks at all plug-ins"
+        return f"Upgrade or uninstall {self.package}; dartboard doctor checks all plug-ins"
 
 
 def installed(kind: Kind | None = None) -> list[Plugin]:
-    """All plug-ins, or those of a kind, by kind and name; nothing is imported.
+    """All plug-ins, or those of a kind, sorted by kind and name; nothing is imported.
 
-    What is installed while this process runs is not seen by it.
+    Packages that are installed later are not seen by this process.
     """
     return [found for found in _scan(tuple(sys.path)) if kind in (None, found.kind)]
 
@@ -94,7 +94,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def find(kind: Kind, name: str) -> Plugin | None:
-    """The plug-in of that name, None where there is none; a name that several packages claim is an error."""
+    """The plug-in with that name, or None; a name that several packages claim is an error."""
     found = [one for one in installed(kind) if one.name == name and one.usable]
     if len(found) > 1:
         packages = " and ".join(f"{one.package} {one.version}" for one in found)
@@ -104,14 +104,14 @@ def find(kind: Kind, name: str) -> Plugin | None:
 
 @lru_cache(maxsize=8)
 def _scan(path: tuple[str, ...]) -> tuple[Plugin, ...]:
-    """What the packages along ``sys.path`` say; one of several versions is the first, as for imports."""
+    """The plug-ins along ``sys.path``; of several versions of a package the first counts, as for imports."""
     from importlib.metadata import distributions
 
     found: dict[str, list[Plugin]] = {}
     for distribution in distributions():
         try:
             listed = list(_of(distribution))
-        except (OSError, ValueError, TypeError, KeyError):  # a damaged package harms itself alone
+        except (OSError, ValueError, TypeError, KeyError):  # skip only the damaged package
             continue
         if listed:
             found.setdefault(_SEPARATORS.sub("-", listed[0].package).lower(), listed)
@@ -134,6 +134,6 @@ def _of(distribution: "Distribution") -> Iterator[Plugin]:
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says, in one line."""
+    """The message of an error in one line."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,15 +1,16 @@
-"""Whether anything that was found is relevant: the best similarity against what the model gives.
+"""Whether a search found anything relevant: the best similarity compared with typical ones of the model.
 
-A cosine means little by itself: one model gives unrelated texts .02, another .75. So every model is measured
-once on sixteen questions with one passage each that answers, on sixteen unrelated topics (:data:`PROBES`):
+A cosine means little by itself: for unrelated texts one model gives .02, another .75. So every model is
+measured once on sixteen questions about unrelated topics, each with one passage that answers it
+(:data:`PROBES`):
 
-    unrelated   mean cosine of a question and a passage that answers another one
+    unrelated   mean cosine of a question and passages that answer other questions
     related     mean cosine of a question and the passage that answers it
     threshold   unrelated + SHARE * (related - unrelated)
 
-Nothing relevant was found where the best candidate is below the threshold. Results are never left out for it.
-The default model's two numbers are known; those of other models are measured when a collection is created,
-and kept in its manifest. ``benchmarks/relevance.py`` measures how often the rule is right.
+Nothing relevant was found if the best candidate is below the threshold. Results are returned anyway. The two
+levels of the default model are known; those of other models are measured when a collection is created and
+stored in its manifest. ``benchmarks/relevance.py`` measures how often the rule is right.
 """
 
 from typing import Literal, NamedTuple, TypedDict
@@ -23,13 +24,13 @@ from dartboard.types import FloatArray
 from dartboard.utils import unit_rows
 
 SHARE = 0.5
-"""How far from ``unrelated`` to ``related`` the threshold is."""
+"""Position of the threshold between ``unrelated`` (0) and ``related`` (1)."""
 
 Verdict = Literal["relevant", "nothing_relevant", "unknown"]
 
 
 class SimilarityLevels(NamedTuple):
-    """Mean cosine of a question and a passage about something else, and of one that answers it."""
+    """Mean cosine of a question with passages on other topics, and with the passage that answers it."""
 
     unrelated: float
     related: float
@@ -39,11 +40,11 @@ _KNOWN = {MINILM.name: SimilarityLevels(unrelated=0.02, related=0.61)}
 
 
 class Relevance(TypedDict):
-    """What ``result.metadata["relevance"]`` holds.
+    """The type of ``result.metadata["relevance"]``.
 
-    ``verdict`` is ``unknown`` where nobody measured the model; ``threshold`` and both levels are None then.
-    ``best_similarity`` is the highest cosine of a candidate to the query, None where there was no candidate.
-    ``message`` says in a sentence that nothing relevant was found, and is empty otherwise.
+    ``verdict`` is ``unknown`` if the model was not measured; ``threshold`` and both levels are None then.
+    ``best_similarity`` is the highest cosine of a candidate to the query; None without candidates.
+    ``message`` is a sentence if nothing relevant was found, and empty otherwise.
     """
 
     verdict: Verdict
@@ -120,13 +121,13 @@ PROBES: tuple[tuple[str, str], ...] = (
         "Startups grow by referrals, advertising and a product that solves a clear problem.",
     ),
 )
-"""Questions, each with a passage that answers it and no other."""
+"""Questions, each with the only passage that answers it."""
 
 
 def measure_levels(model: EmbeddingModel) -> SimilarityLevels | None:
-    """The levels of a model by :data:`PROBES`, in two calls of it.
+    """Measure the levels of a model with :data:`PROBES`, in two calls.
 
-    None where its vectors do not tell an answer from other text (``related`` is not above ``unrelated``).
+    None if its vectors do not separate answers from other text (``related`` is not above ``unrelated``).
     """
     questions = unit_rows(model.encode_queries([question for question, _ in PROBES]))
     answers = unit_rows(model.encode_documents([passage for _, passage in PROBES]))
@@ -137,18 +138,18 @@ def measure_levels(model: EmbeddingModel) -> SimilarityLevels | None:
 
 
 def known_levels(model: EmbeddingModel) -> SimilarityLevels | None:
-    """The levels of a model that was measured before, by its name; None of any other."""
+    """The known levels of a model by its name; None for any other."""
     description = known_description(model.name)
     return _KNOWN.get(description.name) if description else None
 
 
 def assess(query: FloatArray, vectors: FloatArray, levels: SimilarityLevels | None) -> Relevance:
-    """How relevant the best of some passages is.
+    """Assess the relevance of the best of several passages.
 
     Args:
-        query: ``(d,)``, of any length but 0; of several questions, ``(m, d)``, the best for any counts.
-        vectors: ``(n, d)``, one row a candidate; n may be 0.
-        levels: those of the model that made the vectors, None where they are not known.
+        query: ``(d,)``, any length but 0; for several questions ``(m, d)``, and the best for any counts.
+        vectors: ``(n, d)``, one row per candidate; n may be 0.
+        levels: The levels of the model that made the vectors; None if unknown.
     """
     best = None
     if len(vectors):

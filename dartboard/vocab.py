@@ -1,8 +1,8 @@
-"""Token vocabularies: a fixed set of targets T, which represents everything that a query may ask for.
+"""Token vocabularies: a fixed set of targets T that represents what a query may ask for.
 
-Three ways to make one, all offline: the most frequent words of a language, the tokenizer's own pieces,
-and centroids of many words. A vocabulary of 5,000 × 384 takes 8 MB; it is kept on disk, keyed by the
-model that encoded it, so that it is encoded once.
+There are three offline methods: the most frequent words of a language, the tokenizer's own pieces, and
+centroids of many words. A vocabulary of 5,000 × 384 takes 8 MB; it is cached on disk by the model that
+encoded it.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ VocabularyMethod = Literal["words", "subwords", "clusters"]
 SAMPLE_SIZE = 100_000
 _SMALLEST, _LARGEST = 1, 300_000
 _SPECIAL = re.compile(r"\[.+\]|<.+>", re.DOTALL)
-"""Pieces such as ``[CLS]`` and ``<s>``, which are no part of a text."""
+"""Pieces such as ``[CLS]`` and ``<s>``, which are not text."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,14 +44,17 @@ def build_token_vocabulary(
     """Token embeddings, ``(vocab_size, d)`` float32, by one of three methods.
 
     Args:
+        embedding_model: Encodes the tokens.
+        vocab_size: How many token embeddings.
         method: ``words``: the most common words; ``subwords``: the first pieces of the model's tokenizer;
             ``clusters``: k-means centroids of ``sample_size`` words.
-        cache_dir: where vocabularies are kept; by default the folder ``vocab`` beside the embedding cache.
-        progress: hears how many texts are encoded so far.
+        cache_dir: The cache folder; by default ``vocab`` beside the embedding cache.
+        progress: Called with the number of encoded texts.
+        sample_size: How many words are clustered.
 
     Raises:
-        ConfigError: for another method, or a size that the method cannot give.
-        MissingExtraError: where wordfreq or faiss is not installed and the method needs it.
+        ConfigError: the method is unknown, or cannot give this size.
+        MissingExtraError: the method needs wordfreq or faiss, which is not installed.
 
     Example::
 
@@ -81,7 +84,7 @@ def build_token_vocabulary(
 def build_from_words(
     embedding_model: EmbeddingModel, vocab_size: int, *, progress: Callable[[int], None] | None = None
 ) -> FloatArray:
-    """The vectors of the most common English words, the most common first."""
+    """The vectors of the most common English words, most common first."""
     _check_size(vocab_size)
     return embedding_model.encode_documents(_common_words(vocab_size), batch_size=256, progress=progress)
 
@@ -89,12 +92,12 @@ def build_from_words(
 def build_from_subwords(
     embedding_model: EmbeddingModel, vocab_size: int, *, progress: Callable[[int], None] | None = None
 ) -> FloatArray:
-    """The vectors of the first pieces of the model's own tokenizer that say anything by themselves."""
+    """The vectors of the first pieces of the model's tokenizer that have a meaning by themselves."""
     _check_size(vocab_size)
     listed: Callable[[], list[str]] | None = getattr(embedding_model, "word_pieces", None)
     if listed is None:
         raise ConfigError(
-            f"model {embedding_model.name!r} shows no word pieces: use method 'words' or 'clusters'"
+            f"model {embedding_model.name!r} has no word pieces: use method 'words' or 'clusters'"
         )
     bare = (one.removeprefix("##").strip("▁Ġ ") for one in listed() if not _SPECIAL.fullmatch(one))
     pieces = list(dict.fromkeys(piece for piece in bare if piece))
@@ -112,7 +115,7 @@ def build_from_clusters(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
-    """Centroids of k-means, k = ``vocab_size``, over the vectors of the ``sample_size`` most common words."""
+    """k-means centroids, k = ``vocab_size``, of the vectors of the ``sample_size`` most common words."""
     _check_size(vocab_size)
     if sample_size < vocab_size:
         raise ConfigError(f"sample_size ({sample_size}) must be at least vocab_size ({vocab_size})")
@@ -132,7 +135,7 @@ def build_from_clusters(
 
 
 class TokenDistances:
-    """A vocabulary with the distances of recent chunks to it, which queries over one corpus share."""
+    """A vocabulary and a cache of the distances of recent chunks to it, shared by queries."""
 
     def __init__(
         self, vocabulary: FloatArray, distance: Distance, cache_bytes: int = 256 * 1024 * 1024
@@ -143,7 +146,7 @@ class TokenDistances:
         self._recent = ArrayCache(cache_bytes)
 
     def of(self, vectors: FloatArray) -> FloatArray:
-        """``(n, vocab_size)`` distances, worked out once for each vector."""
+        """``(n, vocab_size)`` distances, computed once per vector."""
         keys = [hashlib.sha256(row.tobytes()).hexdigest() for row in np.ascontiguousarray(vectors)]
         found = [self._recent.get(key) for key in keys]
         missing = [i for i, row in enumerate(found) if row is None]
@@ -160,9 +163,9 @@ class TokenDistances:
         vectors: FloatArray,
         **building: Any,
     ) -> Pool:
-        """The candidates ``vectors`` of ``query``, with the vocabulary as targets.
+        """A pool of the candidates ``vectors`` for ``query``, with the vocabulary as targets.
 
-        ``building`` goes to :func:`dartboard.selection.from_embeddings`: ``sigma=0.1`` …
+        ``building`` is passed to :func:`dartboard.selection.from_embeddings`: ``sigma=0.1`` …
         """
         return from_embeddings(
             query,
@@ -197,16 +200,16 @@ def _check_size(vocab_size: Any) -> None:
 
 
 def _load(path: Path, shape: tuple[int, int]) -> FloatArray | None:
-    """A kept vocabulary; a damaged file is as good as none."""
+    """A cached vocabulary; None if the file is missing or damaged."""
     try:
         kept = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         return None
     except (ValueError, OSError, EOFError) as error:
-        _log.warning("token vocabulary %s is damaged and will be built again: %s", path, error)
+        _log.warning("token vocabulary %s is damaged and is rebuilt: %s", path, error)
         return None
     if kept.shape != shape or kept.dtype != np.float32 or not np.isfinite(kept).all():
-        _log.warning("token vocabulary %s does not fit its name and will be built again", path)
+        _log.warning("token vocabulary %s does not match its name and is rebuilt", path)
         return None
     vocabulary: FloatArray = kept
     return vocabulary

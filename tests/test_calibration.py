@@ -345,7 +345,7 @@ def test_a_calibration_is_kept_as_json(tmp_path):
         Calibration.load(tmp_path / "c.json")
     for damage in ("{", "[]", '{"format": 1}'):
         (tmp_path / "c.json").write_text(damage)
-        with pytest.raises(InvalidInputError, match="is no calibration"):
+        with pytest.raises(InvalidInputError, match="is not a calibration"):
             Calibration.load(tmp_path / "c.json")
 
 

@@ -174,5 +174,5 @@ def test_it_is_kept_with_the_calibration(tmp_path):
         {"sigma": plain["sigma"] | {"low": -1.0}},
         {"temperature": {"kind": "fitted"}},
     ):
-        with pytest.raises(InvalidInputError, match=r"kind must be|is no calibration"):
+        with pytest.raises(InvalidInputError, match=r"kind must be|is not a calibration"):
             Calibration.from_json(plain | damage)

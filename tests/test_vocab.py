@@ -24,7 +24,7 @@ def test_subwords_come_from_the_tokenizer(tmp_path):
     vocabulary = build_token_vocabulary(model, 120, "subwords", cache_dir=tmp_path)
     assert vocabulary.shape == (120, 384)
     np.testing.assert_allclose(np.linalg.norm(vocabulary, axis=1), 1, rtol=1e-5)
-    with pytest.raises(ConfigError, match="shows no word pieces"):
+    with pytest.raises(ConfigError, match="has no word pieces"):
         build_token_vocabulary(WordBag(), 10, "subwords", cache_dir=tmp_path)
     with pytest.raises(ConfigError, match="usable pieces, fewer than vocab_size"):
         build_token_vocabulary(model, 100_000, "subwords", cache_dir=tmp_path)
@@ -62,7 +62,7 @@ def test_a_vocabulary_is_kept_and_a_damaged_one_is_built_again(tmp_path, caplog)
         np.testing.assert_array_equal(build_token_vocabulary(model, 50, cache_dir=tmp_path), first)
     np.save(path, np.ones((3, 3), np.float32))
     np.testing.assert_array_equal(build_token_vocabulary(model, 50, cache_dir=tmp_path), first)
-    assert "will be built again" in caplog.text
+    assert "is rebuilt" in caplog.text
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 

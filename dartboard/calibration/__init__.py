@@ -1,8 +1,8 @@
-"""σ estimated from pairs of a query and the passage it means, or from judged facets, instead of tuned.
+"""Estimate σ from labelled queries: pairs of query and target passage, or judged facets.
 
-:func:`calibrate` fits σ and the divisor of the label-free rule on half of the queries and keeps what selects
-best on the other half, by the recall of the targets or by the facets found; :func:`calibrate_temperature`
-does so for the pair scores of the hybrid variant.
+:func:`calibrate` fits σ and the divisor of the label-free rule on half of the queries. It keeps what selects
+best on the other half, by recall of the targets or by facets found. :func:`calibrate_temperature` does the
+same for the pair scores of the hybrid variant.
 """
 
 from dartboard.calibration.result import Calibration, Temperature

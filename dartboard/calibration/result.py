@@ -1,4 +1,4 @@
-"""The result of a calibration, as it is kept: what ``sigma="auto"`` means for one corpus and one model."""
+"""The stored result of a calibration: the value of ``sigma="auto"`` for one corpus and one model."""
 
 import json
 import math
@@ -22,11 +22,11 @@ Measure = Literal["recall", "facets"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Temperature:
-    """What ``sigma="auto"`` means in the hybrid variant with one pair scorer, and why.
+    """The value of ``sigma="auto"`` in the hybrid variant with one pair scorer, and the reason.
 
-    ``kind`` is ``fitted`` (the number ``estimate.value`` for every query) or ``auto`` (the standard
-    deviation of each query's scores). ``held_out`` is the recall of the targets on queries that were not
-    fitted on, ``p_value`` how probable as large a difference is by chance.
+    ``kind`` is ``fitted`` (``estimate.value`` for every query) or ``auto`` (the standard deviation of each
+    query's scores). ``held_out`` is the recall of the targets on queries that were not used for fitting, and
+    ``p_value`` is that of the difference.
     """
 
     kind: Literal["fitted", "auto"]
@@ -41,7 +41,7 @@ class Temperature:
         return self.estimate.value if self.kind == "fitted" else "auto"
 
     def check(self, scorer: PairScorer) -> None:
-        """A temperature holds for the scorer whose scores it was fitted to."""
+        """Check that the scorer is the one that the temperature was fitted to."""
         if self.scorer != scorer_name(scorer):
             raise ConfigError(
                 f"the temperature of this calibration was fitted to {self.scorer}, "
@@ -50,22 +50,22 @@ class Temperature:
 
 
 def scorer_name(scorer: PairScorer) -> str:
-    """What tells one pair scorer from another: its kind and the model behind it."""
+    """Identifies a pair scorer: its class and model."""
     model = getattr(scorer, "model_name", "") or getattr(getattr(scorer, "model", None), "fingerprint", "")
     return f"{type(scorer).__name__}({model})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What to use for ``sigma="auto"``, and why.
+    """The value of ``sigma="auto"``, and the reason.
 
-    ``kind`` is ``sigma`` (the number ``sigma.value`` for every query), ``divisor`` (the rule with the
-    divisor ``divisor.value``), or ``default`` (the rule as it comes). ``measure`` is what was compared: the
-    ``recall`` of the targets, or the share of the ``facets`` that k picks cover. ``held_out`` is its mean on
-    queries that were not fitted on, for each kind: on the corpus as it is, and with near-copies if tried.
-    ``p_values`` say for what was fitted how probable as large a difference from the rule is by chance.
-    ``temperature`` is the same for the pair scores of the hybrid variant, where a scorer was asked. Pairs
-    whose passage is not among the candidates of its query say nothing: so many were ``missed``.
+    ``kind`` is ``sigma`` (``sigma.value`` for every query), ``divisor`` (the rule with ``divisor.value``), or
+    ``default`` (the rule with its default divisor). ``measure`` is what was compared: the ``recall`` of the
+    targets, or the share of the ``facets`` that k picks cover. ``held_out`` is its mean for each kind on
+    queries that were not used for fitting: on the original corpus and, if tried, with near-duplicates added.
+    ``p_values`` are those of each fitted kind's difference from the rule. ``temperature`` is the same for the
+    pair scores of the hybrid variant, if a scorer was given. Pairs whose passage is not among the candidates
+    of its query carry no information; ``missed`` counts them.
     """
 
     kind: Kind
@@ -94,22 +94,22 @@ class Calibration:
             )
 
     def sigma_or_rule(self) -> tuple[float | Auto, float]:
-        """σ for selection, and the divisor of the rule where σ is ``"auto"``."""
+        """σ for selection, and the divisor of the rule if σ is ``"auto"``."""
         if self.kind == "sigma":
             return self.sigma.value, DIVISOR
         return "auto", self.divisor.value if self.kind == "divisor" else DIVISOR
 
     def summary(self) -> str:
-        """What is used, its interval, and why, in a sentence."""
+        """The chosen value, its interval and the reason, in a sentence."""
         used = {
             "sigma": f"σ {self.sigma.value:.3g} ({self.sigma.interval})",
             "divisor": f"the rule with divisor {self.divisor.value:.3g} ({self.divisor.interval})",
-            "default": f"the rule as it comes (σ by likelihood: {self.sigma.interval})",
+            "default": f"the default rule (σ by likelihood: {self.sigma.interval})",
         }
         return f"{used[self.kind]}; {self.reason}"
 
     def check(self, model: str, distance: str) -> None:
-        """A calibration holds for the model and the distance that it was made with."""
+        """Check that model and distance are those of the calibration."""
         if self.distance != distance or (self.model and self.model != model):
             raise ConfigError(
                 f"this calibration was made with model {self.model!r} and distance {self.distance!r}, not "
@@ -117,12 +117,12 @@ class Calibration:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for a file or for the settings of an index."""
+        """JSON data, for a file or the settings of an index."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any], where: str = "what is stored") -> Self:
-        """The calibration that :meth:`to_json` gave; ``where`` is what errors call it."""
+        """The calibration from :meth:`to_json`; error messages call it ``where``."""
         try:
             given = dict(stored)
             if given.pop("format") != FORMAT:
@@ -134,7 +134,7 @@ class Calibration:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InvalidInputError):
                 raise
-            raise InvalidInputError(f"{where} is no calibration ({error}): calibrate again") from error
+            raise InvalidInputError(f"{where} is not a calibration ({error}): calibrate again") from error
 
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON."""
@@ -146,12 +146,12 @@ class Calibration:
         try:
             stored = json.loads(Path(path).read_text())
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{path} is no calibration ({error}): calibrate again") from error
+            raise InvalidInputError(f"{path} is not a calibration ({error}): calibrate again") from error
         return cls.from_json(stored, str(path))
 
 
 def _estimate(stored: Mapping[str, Any]) -> Estimate:
     found = Estimate(**stored)
     if not all(math.isfinite(number) and number > 0 for number in (found.value, found.low, found.high)):
-        raise ValueError(f"{found.value} ({found.low} to {found.high}) is no estimate")
+        raise ValueError(f"{found.value} ({found.low} to {found.high}) is not an estimate")
     return found

@@ -1,13 +1,13 @@
-"""Fit σ to labelled queries: fit on half of them, choose on the other half.
+"""Fit σ to labelled queries: fit on one half, choose on the other.
 
-Half of some queries is few, and differences between two numbers that suit equally well are larger there than
-they look: what is fitted replaces the rule only where it beats it by more than chance, query by query
+Half of the queries is a small sample, and equally good values can differ a lot on it. So a fitted value
+replaces the rule only if it is significantly better, query by query
 (:func:`dartboard.calibration.statistics.paired_permutation_test`).
 
-Two measures: the recall of the targets, or, where facets are judged, the share of a query's facets that k
-picks cover (subtopic recall). σ is always fitted by likelihood, which says how far targets lie from their
-query. The divisor is fitted by likelihood for recall, and for facets as the one of :data:`GRID` that covers
-most of them, since likelihood knows nothing about two passages that say the same.
+There are two measures: the recall of the targets or, with judged facets, the share of a query's facets that k
+picks cover (subtopic recall). σ is always fitted by maximum likelihood, from the distances of targets to
+their query. The divisor is fitted by likelihood for recall. For facets it is the one of :data:`GRID` that
+covers most of them, because the likelihood does not consider near-duplicates.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ from dartboard.selection.kernels import unit_rows
 from dartboard.types import Dataset, FloatArray, IntArray, check_matrix
 
 GRID = tuple(round(DIVISOR * share, 4) for share in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0))
-"""Divisors that are tried where facets decide."""
+"""Divisors that are tried with the measure facets."""
 
 _NAMES: dict[Kind, str] = {"sigma": "σ", "divisor": "divisor"}
 _MEASURES: dict[Measure, str] = {"recall": "recall", "facets": "share of facets found"}
@@ -47,11 +47,11 @@ _MEASURES: dict[Measure, str] = {"recall": "recall", "facets": "share of facets 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """Queries with what they mean, by vectors: the corpus ``(N, d)``, the queries ``(m, d)``.
+    """Labelled queries as vectors: the corpus ``(N, d)`` and the queries ``(m, d)``.
 
-    ``targets`` are the names of each query's passages, and ``names`` the name of each row of the corpus;
-    near-copies bear the name of their original, so that any of them counts. ``texts`` are those of the rows,
-    where selection may read them. ``facets`` are, for each query, its facets, each given by the names of the
+    ``targets`` are the names of each query's passages, and ``names`` the name of each row of the corpus.
+    Near-duplicates have the name of their original, so that any of them counts. ``texts`` are those of the
+    rows, if selection may read them. ``facets`` are each query's facets, each given by the names of the
     passages that cover it; a query without facets has one, its targets.
     """
 
@@ -91,7 +91,7 @@ class Labelled:
 
 
 def labelled_by(dataset: Dataset) -> Labelled:
-    """The pairs of a data set: each query with its kernel where it has one, else with all that is relevant.
+    """The labels of a data set: each query with its kernel or, without one, with all relevant passages.
 
     Query vectors are those in ``metadata["query_embeddings"]``, facets those in ``metadata["facets"]``.
     """
@@ -142,17 +142,23 @@ def calibrate(
     resamples: int = 1000,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Fit σ and the rule's divisor; keep what beats the rule on held-out queries by more than chance.
+    """Fit σ and the rule's divisor; keep what is significantly better than the rule on held-out queries.
 
-    Where pairs are few, an interval is wide, or the difference could be chance, the rule stays as it comes
-    and ``reason`` says so.
+    With few pairs, a wide interval, or a difference that could be chance, the default rule stays, and
+    ``reason`` says so.
 
     Args:
-        redundant: the same queries over the corpus with near-copies added, for a second trial.
-        measure: ``"recall"`` of the targets, or ``"facets"`` found among k picks; without it facets where
-            several passages cover the same one, else recall.
-        progress: hears how many queries are worked through: with facets all of them once, and then those held
-            out, which are half, on each corpus.
+        labelled: The queries, their targets and the corpus.
+        redundant: The same queries over the corpus with near-duplicates added, for a second trial.
+        measure: ``"recall"`` of the targets, or ``"facets"`` found among k picks. By default facets if
+            several passages cover the same one, otherwise recall.
+        model: The fingerprint of the embedding model.
+        k: How many passages are selected.
+        triage_k: How many candidates they are selected from.
+        seed: Seed of the split, the bootstrap and the permutation test.
+        resamples: Number of resamples of the bootstrap.
+        progress: Called with the number of processed queries: with facets all of them once, then the
+            held-out half on each corpus.
 
     Example::
 
@@ -183,7 +189,7 @@ def calibrate(
     }
     if sigma.pairs < FEWEST_PAIRS:
         pairs = f"only {sigma.pairs} pair{'s' * (sigma.pairs != 1)}"
-        why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the rule stays as it comes"
+        why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the default rule stays"
         return Calibration(kind="default", reason=why, **common)
     half_sigma = fit_sigma([queries[i].plain for i in fitted], resamples=1, seed=seed).value
     if measure == "facets":
@@ -225,7 +231,7 @@ def calibrate(
 
 
 def measure_for(labelled: Labelled, asked: Measure | None = None) -> Measure:
-    """Return the measure that was asked for, or the one that suits the judgements."""
+    """The requested measure, or the one that fits the judgements."""
     if asked == "facets" and labelled.facets is None:
         raise ConfigError(
             "these queries have no facets, so facets cannot be counted: use recall, or judge which passages "
@@ -235,16 +241,16 @@ def measure_for(labelled: Labelled, asked: Measure | None = None) -> Measure:
 
 
 class _Candidates(NamedTuple):
-    """The nearest rows of a query, and their near-duplicate groups where texts are known."""
+    """The nearest rows of a query, and their near-duplicate groups if texts are known."""
 
     rows: IntArray
     groups: IntArray | None
 
 
 class _Query(NamedTuple):
-    """A query's candidates by squared distance, plain and over the square of what the rule divides.
+    """A query's candidates by squared distance, unscaled and divided by the squared width of the pool.
 
-    ``missed`` of its passages are not among them.
+    ``missed`` counts its passages that are not among them.
     """
 
     candidates: _Candidates
@@ -275,7 +281,7 @@ def _query(labelled: Labelled, query: int, triage_k: int) -> _Query:
 def _shares_on_grid(
     labelled: Labelled, queries: Sequence[_Query], k: int, hear: Callable[[int], None]
 ) -> FloatArray:
-    """``(Q, len(GRID))``: the share of each query's facets that k picks cover with each divisor."""
+    """``(Q, len(GRID))``: the share of each query's facets that k picks cover, per divisor."""
     shares = np.zeros((len(queries), len(GRID)))
     for query, one in enumerate(queries):
         for place, divisor in enumerate(GRID):
@@ -286,13 +292,13 @@ def _shares_on_grid(
 
 
 def _best_on_grid(means: FloatArray) -> float:
-    """The divisor that covers most; of equal ones the nearest to the rule's."""
+    """The divisor with the best mean; ties go to the one nearest to the rule's."""
     best = np.flatnonzero(means >= means.max() - 1e-12)
     return min((GRID[i] for i in best), key=lambda divisor: abs(np.log(divisor / DIVISOR)))
 
 
 def _fit_on_grid(labelled: Labelled, shares: FloatArray, resamples: int, seed: int) -> Estimate:
-    """The divisor that covers most facets over all queries, with a bootstrapped interval over queries."""
+    """The divisor that covers most facets over all queries, with a bootstrap interval over queries."""
     count = len(shares)
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
     drawn = np.sort([_best_on_grid(means) for means in weights @ shares / count])
@@ -316,14 +322,14 @@ def _picked(
     method: Dartboard | TopK | None = None,
     **rule: Any,
 ) -> set[str]:
-    """The names of k picks."""
+    """The names of the k picks."""
     rows, groups = candidates
     pool = from_embeddings(data.queries[query], data.corpus[rows], groups=groups, **rule)
     return {data.names[rows[i]] for i in (method or Dartboard()).select(pool, Limits(k=k)).indices}
 
 
 def _score(data: Labelled, query: int, picked: set[str], measure: Measure) -> float:
-    """The share of a query's targets, or of its facets, among the picks; 0 where it has none."""
+    """The share of a query's targets, or of its facets, among the picks; 0 if it has none."""
     wanted = data.targets[query]
     if measure == "facets" and data.facets is not None:
         facets = data.facets[query] or [wanted]
@@ -343,9 +349,9 @@ def _choose(
     what = _MEASURES[measure]
     if not better:
         return "default", (
-            f"nothing fitted beats the rule as it comes on held-out queries ({what} {score['default']:.3f})"
+            f"nothing fitted beats the default rule on held-out queries ({what} {score['default']:.3f})"
         )
-    better.sort(key=lambda name: -score[name])  # the divisor first where both are level
+    better.sort(key=lambda name: -score[name])  # stable: the divisor is first in a tie
     for name in better:
         if p_values[name] < LEVEL and estimates[name].settled:
             return name, (

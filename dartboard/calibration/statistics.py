@@ -1,21 +1,20 @@
-"""Maximum likelihood for σ, the divisor of its rule and the temperature; and a paired permutation test.
+"""Maximum likelihood for σ, the rule's divisor and the temperature; and a paired permutation test.
 
-Dartboard takes ``P(t|q) ∝ exp(-d(q,t)² / 2σ²)`` over the candidates. In ``β = 1/2σ²`` the likelihood of known
-targets is that of an exponential family with the statistic ``-d²``: it is concave and has one maximum, where
-the expected squared distance under the model equals the one observed. Two more parameters differ only in the
-statistic:
+Dartboard uses ``P(t|q) ∝ exp(-d(q,t)² / 2σ²)`` over the candidates. In ``β = 1/2σ²``, the likelihood of known
+targets is that of an exponential family with the statistic ``-d²``. It is concave; its maximum is where the
+expected squared distance equals the observed one. Two more parameters differ only in the statistic:
 
 * the divisor of the label-free rule ``σ = width of the pool / divisor``: ``-(d / width)²``;
 * the temperature τ of pair scores in the hybrid variant, ``P ∝ exp(score / τ)``: ``score``.
 
-Intervals are bootstrapped over queries. Where the likelihood has no maximum, because targets are always the
-nearest candidate or never nearer than others, all resamples say the same, and the interval is what the pairs
-do not rule out: where the logarithm of the likelihood is at most 1.92 (95 %) below its supremum.
+Intervals are bootstrapped over queries. The likelihood has no maximum if targets are always the nearest
+candidate, or never nearer than others. Then all resamples agree, and the interval is the set of values that
+the pairs do not rule out: those whose log-likelihood is at most 1.92 (95 %) below the supremum.
 
-The permutation test asks whether a difference on held-out queries could be chance. Query by query, signs are
-turned at random: p is how often the mean difference is then as large as the one that was found, on either
-side. The sides matter: a number that is no better than the rule is adopted with a probability of half the
-level, and the better of two such numbers with the level at most.
+The permutation test asks whether a difference on held-out queries could be chance. It flips the sign of each
+query's difference at random: p is how often the mean difference is then at least as large as observed, in
+either direction. The test is two-sided, so a value that is no better than the rule is adopted with a
+probability of half the level, and the better of two such values with at most the level.
 """
 
 import math
@@ -29,13 +28,13 @@ from dartboard.errors import InvalidInputError
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray, IntArray
 
 FEWEST_PAIRS = 20
-"""Fewer pairs than this say too little."""
+"""Fewer pairs than this carry too little information."""
 
 WIDEST = 3.0
-"""An interval whose ends differ by more than this factor settles nothing."""
+"""An interval whose ends differ by more than this factor is too wide to use."""
 
 LEVEL = 0.05
-"""What is fitted has to beat the rule with a smaller p than this."""
+"""Significance level: a fitted value must beat the rule with a smaller p."""
 
 Recalls = dict[str, dict[str, FloatArray]]
 """``{kind: {corpus: (Q,)}}``: the recall of each held-out query."""
@@ -46,10 +45,10 @@ _LOSS = 1.92
 _STEEPNESS = np.geomspace(1e-6, 1e12, 721)
 _DRAWS = 10_000
 _TIE = 1e-9
-"""Differences up to this are rounding."""
+"""Smaller differences are rounding errors."""
 
 _EXACT_UP_TO = 12
-"""Up to so many differing queries all sign patterns are tried: 4,096."""
+"""Up to this many differing queries, all sign patterns (4,096) are tried."""
 
 _BLOCK = 500
 
@@ -58,9 +57,9 @@ _BLOCK = 500
 class Estimate:
     """A parameter by maximum likelihood, with a 95 % interval.
 
-    ``at_edge`` says that there is no likeliest value: targets are always the nearest candidate (any smaller
-    σ explains them better still), or no nearer than the others. ``open_below`` and ``open_above`` say that
-    the pairs set no limit on that side: the end of the interval is then only the last number tried.
+    ``at_edge``: there is no maximum; targets are always the nearest candidate (a smaller σ always fits
+    better), or not nearer than the others. ``open_below`` and ``open_above``: the pairs set no limit on that
+    side, and the end of the interval is only the last value tried.
     """
 
     value: float
@@ -73,12 +72,12 @@ class Estimate:
 
     @property
     def settled(self) -> bool:
-        """Whether the interval is narrow enough to rely on."""
+        """Whether the interval is narrow enough to use."""
         return not self.at_edge and self.high <= WIDEST * self.low
 
     @property
     def interval(self) -> str:
-        """What is known, in words."""
+        """The interval as text."""
         if self.open_below and self.open_above:
             return "no limit on either side"
         if self.open_below:
@@ -90,16 +89,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The candidates of one query: a statistic that is larger for likelier ones, and which are targets."""
+    """The candidates of one query: a statistic that is larger for more probable ones, and the targets."""
 
     statistic: FloatArray
     targets: IntArray
 
 
 def fit_sigma(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int = 0) -> Estimate:
-    """σ from evidence whose statistic is the *squared* distance, negated.
+    """Fit σ; the statistic of the evidence is the negated *squared* distance.
 
-    A value outside the range that σ may have settles nothing: it counts as one at the edge.
+    A value outside of the allowed range of σ counts as one at the edge.
     """
     found = _fit(evidence, lambda steepness: math.sqrt(0.5 / steepness), resamples, seed)
     usable = SMALLEST_SIGMA <= found.value <= LARGEST_SIGMA
@@ -107,14 +106,14 @@ def fit_sigma(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int 
 
 
 def fit_divisor(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int = 0) -> Estimate:
-    """The divisor of the rule, from squared distances over the squared width of their pool, negated."""
+    """Fit the rule's divisor from negated squared distances over the squared width of their pool."""
     return _fit(evidence, lambda steepness: math.sqrt(2.0 * steepness), resamples, seed)
 
 
 def fit_temperature(
     scores: Sequence[FloatArray], targets: Sequence[Sequence[int]], *, resamples: int = 1000, seed: int = 0
 ) -> Estimate:
-    """τ of ``softmax(score / τ)`` from the pair scores of each query's candidates and its targets' places."""
+    """Fit τ of ``softmax(score / τ)`` from the pair scores of each query's candidates and its targets."""
     evidence = [
         Evidence(np.asarray(given, dtype=np.float64), np.asarray(places, dtype=np.intp))
         for given, places in zip(scores, targets, strict=True)
@@ -125,7 +124,7 @@ def fit_temperature(
 def _fit(
     evidence: Sequence[Evidence], parameter: Callable[[float], float], resamples: int, seed: int
 ) -> Estimate:
-    """The parameter at which the expected statistic equals the observed one."""
+    """The parameter for which the expected statistic equals the observed one."""
     useful = [e for e in evidence if len(e.targets)]
     if not useful:
         raise InvalidInputError("no query has a known target among its candidates: nothing to calibrate on")
@@ -147,7 +146,7 @@ def _fit(
 
 
 def _by_bootstrap(excess: FloatArray, resamples: int, seed: int) -> tuple[float, float]:
-    """Between which steepnesses 95 % of the resamples lie; those without a maximum lie at the ends."""
+    """The interval of β with 95 % of the resamples; those without a maximum lie at the ends."""
     count = len(excess)
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
     roots, edges = _roots(weights @ excess)
@@ -157,7 +156,7 @@ def _by_bootstrap(excess: FloatArray, resamples: int, seed: int) -> tuple[float,
 
 
 def _by_likelihood(slope: FloatArray, edge: int) -> tuple[float, float]:
-    """The steepnesses that are not ruled out, from the edge at which the likelihood is largest."""
+    """The interval of β that is not ruled out, from the edge where the likelihood is largest."""
     areas = np.abs(slope[:-1] + slope[1:]) / 2 * np.diff(_STEEPNESS)
     if edge > 0:
         lost = np.append(areas[::-1].cumsum()[::-1], 0.0)
@@ -169,7 +168,7 @@ def _by_likelihood(slope: FloatArray, edge: int) -> tuple[float, float]:
 
 
 def _excess(evidence: Evidence) -> FloatArray:
-    """The slope of the log-likelihood at every steepness: ``Σ_targets (observed - expected statistic)``."""
+    """The slope of the log-likelihood at every β: ``Σ_targets (observed - expected statistic)``."""
     statistic = evidence.statistic - evidence.statistic.max()
     with np.errstate(under="ignore", over="ignore"):
         weights = np.exp(_STEEPNESS[:, None] * statistic)
@@ -180,9 +179,9 @@ def _excess(evidence: Evidence) -> FloatArray:
 
 
 def _roots(slopes: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Where each falling row crosses zero, between grid points by the logarithm; and which never do.
+    """The zero of each decreasing row, interpolated on a log scale, and which rows have none.
 
-    Of these, the second is -1 where the likelihood only falls, 1 where it only rises; 0 for all others.
+    The second is -1 if the likelihood only falls, 1 if it only rises, and 0 otherwise.
     """
     positive = (slopes > 0).sum(axis=1)
     edge = np.where(positive == 0, -1, np.where(slopes.min(axis=1) >= 0, 1, 0))
@@ -196,13 +195,13 @@ def _roots(slopes: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def mean_gain(fitted: dict[str, FloatArray], rule: dict[str, FloatArray]) -> FloatArray:
-    """By how much the recall of each query is higher than under the rule, on average over the corpora."""
+    """The recall gain of each query over the rule, averaged over the corpora."""
     gain: FloatArray = np.mean([fitted[corpus] - rule[corpus] for corpus in rule], axis=0)
     return gain
 
 
 def mean_recalls(recalls: Recalls) -> dict[str, dict[str, float]]:
-    """The mean recall for each kind on each corpus."""
+    """The mean recall per kind and corpus."""
     return {
         name: {corpus: round(float(found.mean()), 6) for corpus, found in by_corpus.items()}
         for name, by_corpus in recalls.items()
@@ -210,12 +209,12 @@ def mean_recalls(recalls: Recalls) -> dict[str, dict[str, float]]:
 
 
 def nonzero(differences: FloatArray) -> FloatArray:
-    """The differences of the queries on which there is one."""
+    """The differences without the zeros."""
     return differences[np.abs(differences) > _TIE]
 
 
 def paired_permutation_test(differences: FloatArray, *, seed: int = 0) -> float:
-    """Two-sided p of no difference, from paired differences ``(Q,)``; exact where few queries differ."""
+    """Two-sided p-value of paired differences ``(Q,)``; exact if few queries differ."""
     moved = nonzero(differences)
     least = abs(float(moved.sum())) - _TIE
     if len(moved) <= _EXACT_UP_TO:
@@ -230,5 +229,5 @@ def paired_permutation_test(differences: FloatArray, *, seed: int = 0) -> float:
 
 
 def format_p(p: float) -> str:
-    """p for a reader: three digits, and no zero."""
+    """A p-value as text: three digits, never 0."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

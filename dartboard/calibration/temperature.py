@@ -1,8 +1,8 @@
-"""The temperature of pair scores in the hybrid variant, fitted like σ and chosen like σ.
+"""The temperature of pair scores in the hybrid variant; fitted and chosen like σ.
 
-``P(t|q) ∝ exp(score / τ)`` over the candidates. Without labels τ is the standard deviation of a query's
-scores; with pairs it is estimated by maximum likelihood on half of the queries, and kept if it selects
-better on the other half, by more than chance.
+``P(t|q) ∝ exp(score / τ)`` over the candidates. Without labels, τ is the standard deviation of a query's
+scores. With pairs, it is fitted by maximum likelihood on half of the queries, and kept if it selects
+significantly better on the other half.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,10 +43,18 @@ def calibrate_temperature(
     resamples: int = 1000,
     progress: Callable[[int], None] | None = None,
 ) -> Temperature:
-    """Fit τ; keep it if it beats each query's standard deviation on held-out queries by more than chance.
+    """Fit τ; keep it if it is significantly better than each query's standard deviation on held-out queries.
 
-    ``redundant`` are the same queries over the corpus with near-copies. ``progress`` hears how many queries
-    are scored: all of them on the corpus as it is, then half of them on the other.
+    Args:
+        dataset: Labelled queries with texts.
+        scorer: The pair scorer.
+        redundant: The same queries over the corpus with near-duplicates added.
+        k: How many passages are selected.
+        triage_k: How many candidates they are selected from.
+        seed: Seed of the split, the bootstrap and the permutation test.
+        resamples: Number of resamples of the bootstrap.
+        progress: Called with the number of scored queries: all of them on the original corpus, then half of
+            them on the other.
     """
     if k < 1 or triage_k < k:
         raise ConfigError(f"k must be >= 1 and triage_k >= k, got k={k}, triage_k={triage_k}")
@@ -57,7 +65,8 @@ def calibrate_temperature(
     estimate = plain.fit(order, resamples, seed)
     common: dict[str, Any] = {"estimate": estimate, "scorer": scorer_name(scorer)}
     if estimate.pairs < FEWEST_PAIRS:
-        why = f"only {estimate.pairs} pairs, at least {FEWEST_PAIRS} are needed: scores keep their own spread"
+        few = f"only {estimate.pairs} pairs, at least {FEWEST_PAIRS} are needed"
+        why = f"{few}: τ stays the standard deviation of each query's scores"
         return Temperature(kind="auto", reason=why, **common)
     trial = plain.fit(fitted, 1, seed).value
     corpora = {"as it is": plain}
@@ -98,7 +107,7 @@ class _Scored:
             progress(done)
 
     def fit(self, queries: IntArray, resamples: int, seed: int) -> Estimate:
-        """τ by maximum likelihood over some of the queries."""
+        """τ by maximum likelihood over these queries."""
         scores, targets = [], []
         for query in map(int, queries):
             wanted = set(self._labelled.targets[query])
@@ -109,7 +118,7 @@ class _Scored:
         return fit_temperature(scores, targets, resamples=resamples, seed=seed)
 
     def recalls(self, queries: IntArray, tau: float | Auto, k: int) -> FloatArray:
-        """The share of each query's targets among k picks of the hybrid variant; 0 where it has none."""
+        """The share of each query's targets among k picks of the hybrid variant; 0 if it has none."""
         return np.array([self._recall(int(query), tau, k) for query in queries])
 
     def _recall(self, query: int, tau: float | Auto, k: int) -> float:
@@ -117,7 +126,7 @@ class _Scored:
         if not wanted:
             return 0.0
         by_vector = from_embeddings(data.queries[query], data.corpus[rows], sigma=tau)
-        # Candidates are told apart by their places: the scores are known, no text is read again.
+        # Candidates are identified by position: their scores are known, so no text is read again.
         places = [str(place) for place in range(len(rows))]
         pool = hybrid_pool(_Known(self._scores[query]), [""], places, tau, by_vector, np.ones(1))
         picks = Dartboard().select(pool, Limits(k=k)).indices
@@ -126,7 +135,7 @@ class _Scored:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A pair scorer that has been asked already: passages are places in its list."""
+    """A pair scorer with known scores: passages are positions in its list."""
 
     scores: Scores
     bounds: tuple[float, float] = (0.0, 1.0)
@@ -144,20 +153,20 @@ def _choose(
     score = {name: float(np.mean(list(by_corpus.values()))) for name, by_corpus in held_out.items()}
     if score["fitted"] <= score["auto"]:
         return "auto", (
-            f"fitted, it does not beat the spread of each query's scores on held-out queries "
+            f"the fitted τ does not beat the standard deviation of each query's scores on held-out queries "
             f"({score['fitted']:.3f} against {score['auto']:.3f})"
         )
     if p >= LEVEL:
         return "auto", (
-            f"fitted, it gets a recall of {score['fitted']:.3f} on held-out queries, the spread of each "
-            f"query's scores {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
+            f"the fitted τ gets a recall of {score['fitted']:.3f} on held-out queries, each query's "
+            f"standard deviation {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
         )
     if not estimate.settled:
         return "auto", (
-            f"it fitted best but its interval, {estimate.interval}, is too wide to rely on: pairs are few or "
-            "contradict each other"
+            f"the fitted τ does best, but its interval, {estimate.interval}, is too wide to rely on: "
+            "pairs are few or contradict each other"
         )
     return "fitted", (
-        f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the spread of "
-        f"each query's scores ({format_p(p)})"
+        f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the "
+        f"standard deviation of each query's scores ({format_p(p)})"
     )

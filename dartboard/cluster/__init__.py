@@ -1,7 +1,7 @@
-"""Batch work on many machines through Ray: texts are encoded there, one process here keeps what arrives.
+"""Batch work on many machines with Ray: workers encode texts, and one local process stores the results.
 
-Only plain values travel: the names of functions and models, texts, numbers and arrays. What a worker needs
-beyond that it loads itself, and says what it has loaded before anything is kept. Needs the extra ``ray``.
+Only plain values are sent: names of functions and models, texts, numbers and arrays. A worker loads
+everything else itself and reports its versions before any result is stored. Needs the extra ``ray``.
 """
 
 from dartboard.cluster.connection import OFF, Address, connect, parse_address

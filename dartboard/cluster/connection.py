@@ -1,9 +1,9 @@
-"""Join a Ray cluster by its address for a while, and leave it as it was found.
+"""Connect to a Ray cluster by its address, and disconnect without changing it.
 
 auto             the cluster that this machine belongs to
-local            one that is started here for this command and stopped after it
-HOST:PORT        the cluster whose head is there; this machine belongs to it
-ray://HOST:PORT  the same from a machine that does not, through the head's client server
+local            a cluster that is started here for this command and stopped after it
+HOST:PORT        the cluster with this head; this machine must belong to it
+ray://HOST:PORT  the same from any other machine, through the head's client server
 """
 
 import logging
@@ -21,25 +21,25 @@ from dartboard.cluster.tasks import Cluster, last_line
 from dartboard.errors import ClusterError, ConfigError, MissingExtraError
 
 OFF = "off"
-"""No cluster: everything in this process."""
+"""No cluster: everything runs in this process."""
 
 FORMS = "auto, local, HOST:PORT or ray://HOST:PORT"
 
 _SCHEME = "ray://"
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Set to 0, it keeps Ray on the loopback on every system, not on those alone that it is named after."""
+"""Set to 0, it keeps Ray on the loopback interface on every system, despite its name."""
 
 _OBJECT_BYTES = 128 * 1024 * 1024
-"""Shared memory of a cluster that is started here: what is under way at a time is a few megabytes."""
+"""Shared memory of a cluster that is started here: a few megabytes are in use at a time."""
 
 _CONNECT_SECONDS = 5.0
 _SETTINGS = 4
 _HEAD = 9
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
-"""The preface of HTTP/2 (RFC 9113, section 3.4) with empty settings; a frame's head has nine bytes."""
+"""The preface of HTTP/2 (RFC 9113, section 3.4) with empty settings; a frame header has 9 bytes."""
 
-# What went wrong, and what to do, by the kind of an address.
+# Error and advice, by the kind of an address.
 _PROBLEMS = {
     "auto": (
         "no cluster was found that this machine belongs to",
@@ -63,7 +63,7 @@ _PROBLEMS = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address as it was written, and what it means."""
+    """An address as written, and its parts."""
 
     text: str
     kind: Literal["auto", "local", "member", "client"]
@@ -72,7 +72,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """The address; :class:`ConfigError` names the forms that there are."""
+    """Parse an address; the :class:`ConfigError` lists the valid forms."""
     text = text.strip()
     if text == "auto":
         return Address(text, "auto")
@@ -80,16 +80,19 @@ def parse_address(text: str) -> Address:
         return Address(text, "local")
     host, colon, port = text.removeprefix(_SCHEME).rpartition(":")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 65536) or "/" in host:
-        raise ConfigError(f"{text!r} is no address of a cluster: use {FORMS}, or {OFF} for none")
+        raise ConfigError(f"{text!r} is not a cluster address: use {FORMS}, or {OFF} for none")
     return Address(text, "client" if text.startswith(_SCHEME) else "member", host.strip("[]"), int(port))
 
 
 @contextmanager
 def connect(address: str) -> Iterator[Cluster]:
-    """The cluster at ``address``; at the end it is left, and stopped where it was started here.
+    """Connect to the cluster at ``address``; disconnect at the end, and stop a cluster started here.
 
-    A program that is connected already stays connected to what it is connected to. Raises
-    :class:`ClusterError` where no cluster can be joined, :class:`MissingExtraError` without Ray.
+    An existing connection of the program is used and kept.
+
+    Raises:
+        ClusterError: no cluster can be joined.
+        MissingExtraError: Ray is not installed.
 
     Example::
 
@@ -99,7 +102,7 @@ def connect(address: str) -> Iterator[Cluster]:
     place = parse_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if place.kind == "local":
-        os.environ.setdefault(_LOOPBACK_ONLY, "0")  # is read when Ray is imported
+        os.environ.setdefault(_LOOPBACK_ONLY, "0")  # Ray reads it when it is imported
     try:
         ray: Any = import_module("ray")
     except ImportError as error:
@@ -109,7 +112,7 @@ def connect(address: str) -> Iterator[Cluster]:
         return
     if place.host:
         is_here = place.host in ("localhost", "127.0.0.1", "::1")
-        # Members of a cluster know each other by their addresses in the network.
+        # Members of a cluster know each other by their network addresses.
         host = str(ray.util.get_node_ip_address()) if is_here and place.kind == "member" else place.host
         check_reachable(place, host)
     with _own_signals():
@@ -121,9 +124,9 @@ def connect(address: str) -> Iterator[Cluster]:
 
 
 def check_reachable(address: Address, host: str) -> None:
-    """Complain within seconds where no cluster listens; Ray itself would go on trying for minutes.
+    """Raise within seconds if no cluster listens; Ray itself would retry for minutes.
 
-    ``host`` is where Ray will look: for it, this machine is not 127.0.0.1 but its name in the network.
+    ``host`` is the address that Ray will use: for Ray, this machine is not 127.0.0.1 but its network name.
     """
     try:
         with socket.create_connection((host, address.port), timeout=_CONNECT_SECONDS) as connection:
@@ -139,7 +142,7 @@ def check_reachable(address: Address, host: str) -> None:
 
 
 def _speaks_grpc(connection: socket.socket) -> bool:
-    """Whether a greeting in HTTP/2 is answered by settings, as HTTP/2 asks for."""
+    """Whether an HTTP/2 preface is answered with a settings frame, as HTTP/2 requires."""
     connection.sendall(_GREETING)
     answer = b""
     while len(answer) < _HEAD and (more := connection.recv(_HEAD - len(answer))):
@@ -166,7 +169,7 @@ def _join(ray: Any, place: Address) -> None:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray puts its own handler on SIGTERM; afterwards the old one is back."""
+    """Restore the handler of SIGTERM, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,13 +1,12 @@
-"""Lists of passages, encoded on a cluster while others are read and kept here.
+"""Encode lists of passages on a cluster while the local process reads and stores others.
 
-A model travels by its name. The worker loads it with as many threads as one process here would use, since
-how a matrix product is shared between threads may decide how it is rounded, and compares what it has with
-what it was told: another dartboard or other weights end the work before anything is kept.
+A model is sent by name. The worker loads it with as many threads as one process here would use, because the
+number of threads can change the rounding of a matrix product. It then compares version and fingerprint with
+the expected ones: another dartboard or other weights stop the work before anything is stored.
 
-A list is encoded by one worker as one process here would encode it: the same call, hence the same batches in
-the same padding, with the same number of threads. So the vectors are the same to the bit, on processors that
-round alike. Last bits are compared, too: another kind of processor may round otherwise, which is logged as a
-warning, not refused.
+One worker encodes a list with the same call as a local process: the same batches, padding and number of
+threads. So the vectors are bit-identical on processors with the same rounding. Bits are compared too: another
+kind of processor may round differently, which is logged as a warning.
 """
 
 import hashlib
@@ -35,12 +34,12 @@ PROBES = (
     "def add(a, b): return a + b",
     "A passage that is long enough for a matrix product to be shared between threads. " * 12,
 )
-"""Texts whose vectors tell whether two machines round alike."""
+"""Texts whose vectors show whether two machines round alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a worker loads, and what it must turn out to be; without a name, no model.
+    """What a worker loads, and its expected fingerprint; without a name, no model.
 
     ``fingerprint`` is the model's, ``bits`` the hash of its vectors of :data:`PROBES`.
     """
@@ -54,11 +53,11 @@ class Recipe:
 
     @property
     def cpus(self) -> int:
-        """The cores that the model keeps busy."""
+        """The number of cores that the model uses."""
         return max(1, self.threads, self.torch_threads)
 
     def plain(self) -> dict[str, str | int]:
-        """As it travels."""
+        """The recipe as plain values."""
         return asdict(self)
 
 
@@ -66,7 +65,7 @@ def recipe_of(name: str) -> Recipe:
     """The recipe for a model by name, as this process loads it."""
     name = name.strip()
     kind, colon, path = name.partition(":")
-    if colon and Path(path).exists():  # workers stand in other folders: the path from the root
+    if colon and Path(path).exists():  # workers run in other folders, so make the path absolute
         name = f"{kind}:{os.path.abspath(path)}"  # noqa: PTH100 - resolve() would follow links
     model = model_by_name(name)
     torch: Any = sys.modules.get("torch")
@@ -80,28 +79,30 @@ def recipe_of(name: str) -> Recipe:
 
 
 class ClusterEncoder:
-    """Encodes lists of passages on the machines of a cluster, which are examined first.
+    """Encodes lists of passages on the machines of a cluster, after checking them.
 
-    ``machines`` are those that work, ``slots`` how many lists they encode at a time. Raises
-    :class:`ClusterError` where a machine has another dartboard or another model.
+    ``machines`` are the usable ones, and ``slots`` is how many lists they encode at a time.
+
+    Raises:
+        ClusterError: a machine has another dartboard or another model.
     """
 
     def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
         self.cluster = cluster
         self.recipe = recipe
         self.machines = check_machines(cluster, recipe)
-        # The cores that the model keeps busy, or all of the largest machine where it has fewer.
+        # The cores that the model uses, or all of the largest machine if it has fewer.
         self._cpus = max(1, min(recipe.cpus, int(max(machine.cpus for machine in self.machines))))
         self.slots = cluster.slots(self._cpus)
         self.warned: set[str] = set()
 
     @property
     def room(self) -> int:
-        """How many lists may be under way."""
+        """How many lists may be in progress."""
         return AHEAD * self.slots + 1
 
     def begin(self, texts: list[str]) -> "Encoding":
-        """Let some machine encode the texts."""
+        """Start encoding the texts on some machine."""
         task = self.cluster.begin(encode, self.recipe.plain(), texts, cpus=self._cpus)
         return Encoding(self, task)
 
@@ -114,7 +115,7 @@ class Encoding:
     task: Task
 
     def ready(self) -> bool:
-        """Whether the vectors are there."""
+        """Whether the vectors are available."""
         return self.encoder.cluster.ready(self.task)
 
     def vectors(self) -> Vectors:
@@ -128,9 +129,9 @@ class Encoding:
 
 
 def check_machines(cluster: Cluster, recipe: Recipe) -> list[Machine]:
-    """Every machine that can work, found to have the same dartboard and model; one that has not is an error.
+    """All usable machines; raises if one has another dartboard or model.
 
-    A machine that is lost while it is asked is left out, as long as another one is there.
+    A machine that is lost during the check is skipped, as long as another one is left.
     """
     machines = cluster.machines()
     if not machines:
@@ -152,26 +153,26 @@ def check_machines(cluster: Cluster, recipe: Recipe) -> list[Machine]:
         if bits != recipe.bits:
             other_bits.append(name)
     if not answered:
-        raise ClusterError(f"every machine of the cluster at {cluster.address} was lost while it was asked")
+        raise ClusterError(f"every machine of the cluster at {cluster.address} was lost during the check")
     if other_bits:
         _warn_of_rounding(other_bits)
     return answered
 
 
 class Loaded(NamedTuple):
-    """A model in a worker, and the hash of what it makes of a few sentences."""
+    """A model in a worker, and the hash of its vectors for a few sentences."""
 
     model: EmbeddingModel | None
     bits: str
 
 
 def examine(plain: dict[str, str | int]) -> tuple[str, str]:
-    """On a worker: the machine's name and the bits of its model, once it is found to be the right one."""
+    """On a worker: check the model; returns the machine's name and the hash of its vectors."""
     return socket.gethostname(), load_model(plain).bits
 
 
 def encode(plain: dict[str, str | int], texts: list[str]) -> tuple[str, str, Vectors]:
-    """On a worker: its machine, the bits of its model, and the vectors."""
+    """On a worker: its machine, the hash of its model's vectors, and the encoded texts."""
     loaded = load_model(plain)
     if loaded.model is None:
         raise ClusterError("no model was named to encode with")
@@ -179,7 +180,7 @@ def encode(plain: dict[str, str | int], texts: list[str]) -> tuple[str, str, Vec
 
 
 def load_model(plain: dict[str, str | int]) -> Loaded:
-    """On a worker: the model of a recipe, loaded once a process and found to be the right one."""
+    """On a worker: load and check the model of a recipe, once per process."""
     return _load_model(tuple(sorted(plain.items())))
 
 
@@ -220,13 +221,13 @@ def _with_threads(wanted: Recipe) -> EmbeddingModel:
 
 
 def _bits_of(model: EmbeddingModel) -> str:
-    """The hash of what a model makes of a few sentences, to the last bit."""
+    """The hash of a model's exact vectors for a few sentences."""
     return hashlib.sha256(model.encode_documents(PROBES).tobytes()).hexdigest()[:16]
 
 
 def _warn_of_rounding(names: list[str]) -> None:
     logger.warning(
-        "%s rounds otherwise than this machine (another kind of processor, or another release of a library): "
+        "%s rounds differently from this machine (another kind of processor, or other library versions): "
         "vectors are as good, but not the same to the last bit",
         ", ".join(sorted(set(names))),
     )

@@ -1,11 +1,11 @@
-"""Tasks on a cluster: begun here, done by whichever machine is free, done again where one is lost.
+"""Tasks on a cluster: started here, run by any free machine, repeated if a machine is lost.
 
-A task is a function of a module and plain arguments, and it changes nothing: doing it twice does no harm, and
-its result is taken once. Ray does a task again, on another machine where there is one, when a worker or its
-machine is lost, up to :data:`RETRIES` times.
+A task is a function of a module with plain arguments and without side effects, so running it twice does no
+harm; its result is used once. If a worker or its machine is lost, Ray repeats the task, if possible on
+another machine, up to :data:`RETRIES` times.
 
-Errors of a worker travel as the name of their class and a message. An exception that travels as an object
-would have to be put together again by whatever version of its class is at the other end.
+A worker's error is sent as the name of its class and a message. An exception object would have to be
+reconstructed by whatever version of its class is installed at the other end.
 """
 
 import socket
@@ -21,24 +21,24 @@ from dartboard.deadline import check
 from dartboard.errors import ClusterError, DartboardError
 
 RETRIES = 3
-"""How often a task is begun again when its worker is lost: one that kills workers must end."""
+"""How often a task is repeated when its worker is lost; limited, because a task may kill its workers."""
 
 AHEAD = 2
-"""Tasks under way for each that can be worked on: no worker waits for the next, and memory stays small."""
+"""Tasks in progress per slot: enough that no worker waits, few enough to save memory."""
 
 MACHINE_TIMEOUT = 60.0
-"""Seconds to wait for a machine to come back when none is left that could work."""
+"""Seconds to wait for a machine to come back when none is left."""
 
 _POLL_SECONDS = 1.0
-"""Seconds between two looks at the machines while nothing is finished."""
+"""Seconds between two checks of the machines while nothing finishes."""
 
 Outcome = tuple[str, str, Any]
-"""The name of an error or nothing, its message, and what the function returned."""
+"""The name of an error or nothing, its message, and the function's result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine of the cluster that is there."""
+    """An available machine of the cluster."""
 
     id: str
     name: str
@@ -47,7 +47,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """A task under way."""
+    """A task in progress."""
 
     reference: Any
     cpus: float
@@ -62,7 +62,7 @@ class Cluster:
         self._run = ray.remote(run)
 
     def machines(self, cpus: float = 1.0) -> list[Machine]:
-        """Those that are there and have so many cores, busy or not, by name."""
+        """The available machines with at least this many cores, busy or not, by name."""
         found = [
             Machine(node["NodeID"], node["NodeManagerHostname"], node["Resources"].get("CPU", 0.0))
             for node in self._ray.nodes()
@@ -71,7 +71,7 @@ class Cluster:
         return sorted((one for one in found if one.cpus >= cpus), key=lambda one: (one.name, one.id))
 
     def slots(self, cpus: float = 1.0) -> int:
-        """How many tasks of so many cores fit onto the machines at a time."""
+        """How many tasks with this many cores fit on the machines at a time."""
         return sum(int(machine.cpus // cpus) for machine in self.machines(cpus))
 
     def begin(
@@ -81,7 +81,7 @@ class Cluster:
         cpus: float = 1.0,
         machine: Machine | None = None,
     ) -> Task:
-        """Let a function of a module be called on some machine, or on this one."""
+        """Start a function of a module on some machine, or on the given one."""
         where: Any = "SPREAD"
         if machine is not None:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -97,16 +97,16 @@ class Cluster:
         return Task(reference, cpus)
 
     def keep(self, value: Any) -> list[Any]:
-        """Put plain values where every machine can read them, for :func:`fetch`; freed when it is dropped."""
+        """Put plain values where every machine can read them with :func:`fetch`; freed when dropped."""
         return [self._ray.put(value)]
 
     def ready(self, task: Task) -> bool:
-        """Whether the result is there."""
+        """Whether the result is available."""
         done, _ = self._ray.wait([task.reference], timeout=0)
         return bool(done)
 
     def result(self, task: Task) -> Any:
-        """What the work gave, once it is there; an error of the worker is raised as our own."""
+        """The result of a task; raises the worker's error."""
         self.first([task])
         try:
             return unwrap(self._ray.get(task.reference))
@@ -114,7 +114,7 @@ class Cluster:
             raise self._translated(error) from error
 
     def first(self, tasks: Sequence[Task]) -> Task:
-        """The one that is finished first; an error where no machine is left to work on them."""
+        """The first finished task; raises if no machine is left."""
         by_reference = {task.reference: task for task in tasks}
         lonely_since: float | None = None
         while True:
@@ -132,17 +132,17 @@ class Cluster:
             lonely_since = now if lonely_since is None else lonely_since
             if now - lonely_since >= MACHINE_TIMEOUT:
                 raise ClusterError(
-                    f"no machine is left in the cluster at {self.address} that could go on: what is finished "
+                    f"no machine is left in the cluster at {self.address} to continue: finished work "
                     "is kept. Start machines (ray start --address HOST:PORT) and give the same command again"
                 )
 
     def unordered(
         self, work: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], *, cpus: float = 1.0
     ) -> Iterator[Any]:
-        """What the work gives for the arguments of each job, as it comes; few are under way at a time.
+        """The results for the arguments of each job, in order of completion; few jobs run at a time.
 
-        Where nobody listens any more, those few are still worked on, and their results dropped: to cancel
-        work that ends at that moment brings the whole process down (Ray 2.60).
+        If the caller stops early, those few are finished and their results dropped: cancelling a task that
+        ends at the same moment crashes the whole process (Ray 2.60).
         """
         most = max(1, AHEAD * self.slots(cpus))
         under_way: list[Task] = []
@@ -162,15 +162,15 @@ class Cluster:
         said = last_line(error)
         if isinstance(error, (known.WorkerCrashedError, known.NodeDiedError, known.OutOfMemoryError)):
             return ClusterError(
-                f"a task was begun {RETRIES + 1} times and its worker was lost each time: {said}. "
-                "Its machine may be short of memory. What is finished is kept"
+                f"a task was started {RETRIES + 1} times and its worker was lost each time: {said}. "
+                "Its machine may be short of memory. Finished work is kept"
             )
         if isinstance(error, known.RayTaskError):
             return ClusterError(
-                f"a worker could not begin: {said}. Install the same dartboard, with the extra ray, in "
+                f"a worker could not start: {said}. Install the same dartboard, with the extra ray, in "
                 "the Python that runs Ray there"
             )
-        return ClusterError(f"the cluster at {self.address} failed: {said}. What is finished is kept")
+        return ClusterError(f"the cluster at {self.address} failed: {said}. Finished work is kept")
 
 
 def run(work: str, arguments: tuple[Any, ...]) -> Outcome:
@@ -186,24 +186,24 @@ def run(work: str, arguments: tuple[Any, ...]) -> Outcome:
 
 
 def unwrap(outcome: Outcome) -> Any:
-    """What the work gave, or its error, raised here."""
+    """The result of the work; raises its error."""
     name, message, value = outcome
     if not name:
         return value
     kind = getattr(errors, name, ClusterError)
-    # Not by calling it: some errors make their message of other arguments.
+    # Without calling its constructor: some errors build their message from other arguments.
     raise kind.__new__(kind, message)
 
 
 def fetch(kept: list[Any]) -> Any:
-    """On a worker: what :meth:`Cluster.keep` put there."""
+    """On a worker: the value from :meth:`Cluster.keep`."""
     import ray
 
     return ray.get(kept[0])
 
 
 def last_line(error: BaseException) -> str:
-    """The last line that says something: Ray's errors bring the log of what went before along."""
+    """The last non-empty line: Ray's errors include the log before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = lines[-1] if lines else type(error).__name__
     return said[:300].rstrip(".")

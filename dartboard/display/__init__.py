@@ -1,16 +1,16 @@
-"""What results look like, in every form that they are shown in.
+"""Display of results: terminal, notebook, JSON.
 
 ::
 
-    view.py            a result as plain values (View), and the sentences about it
-    selection_view.py  the same for what ``select`` returns; its map, its data frame
+    view.py            a result as plain values (View), and sentences about it
+    selection_view.py  the same for the result of ``select``; its map and data frame
     terminal.py        a table at a Python prompt (as_text); passages on the command line (print_result)
-    html.py            the card of a notebook (as_html): svg_map.py draws its map, layout.py finds the
-                       places on it, style.py has colours and rules
+    html.py            the card of a notebook (as_html): svg_map.py draws its map, layout.py computes the
+                       positions, style.py has colours and rules
     records.py         a result as dictionaries: JSON, and metadata of other frameworks' documents
-    plain_text.py      text from anywhere, made harmless; where a passage stands; counts in words
+    plain_text.py      untrusted text made safe; a passage's location; counts as text
 
-Nothing here knows a model or a store.
+Nothing here uses a model or a store.
 """
 
 from dartboard.display.html import as_html

@@ -1,4 +1,4 @@
-"""A result as one self-contained piece of HTML: no script, nothing fetched, every text escaped."""
+"""A result as self-contained HTML: no script, nothing fetched, every text escaped."""
 
 from html import escape
 
@@ -11,7 +11,7 @@ from dartboard.display.view import Board, Pick, View, percent, stands_for_text
 
 _NAMES = 4
 _FEW_NAMES = 2
-"""Of a passage that is shown with its text."""
+"""Represented names that are listed if the passage's text is shown."""
 
 _LONGEST_NAME = 60
 _LONGEST_TEXT = 300
@@ -19,7 +19,7 @@ _BAR = 48
 
 
 def as_html(view: View) -> str:
-    """The card: what was selected, the map where there is one, gains and coverage, and the same as tables."""
+    """The card: the selection, its map if there is one, gains and coverage, and the same as tables."""
     facts = "".join(f'<p class="dbv-facts">{escape(clean(fact))}</p>' for fact in view.facts)
     side = f'<div class="dbv-side">{_mass(view)}{_table(view)}</div>' if view.picks else ""
     columns = f'<div class="dbv-cols">{_figure(view.board)}{side}</div>' if side else ""
@@ -30,7 +30,7 @@ def as_html(view: View) -> str:
 
 
 def _figure(board: Board | None) -> str:
-    """The map and how to read it."""
+    """The map and its caption."""
     if board is None:
         return ""
     shown = len(board.names)
@@ -44,7 +44,7 @@ def _figure(board: Board | None) -> str:
 
 
 def _mass(view: View) -> str:
-    """What the picks cover, side by side; a line where no set could get beyond."""
+    """The coverage of the picks side by side, and a line at the upper bound of any set."""
     gains = [pick.gain for pick in view.picks if pick.gain is not None]
     if len(gains) < len(view.picks) or not sum(gains) <= 1.0 + 1e-6:
         return ""
@@ -79,7 +79,7 @@ def _mass(view: View) -> str:
 
 
 def _table(view: View) -> str:
-    """The picks in order, in the columns that are known."""
+    """The picks in order, with the known columns."""
     largest = max((pick.gain or 0.0 for pick in view.picks), default=0.0)
     stands = "stands for" if view.targets_are == "candidates" else f"stands for ({view.targets_are})"
     columns = [
@@ -131,7 +131,7 @@ def _cells(pick: Pick, order: int, largest: float) -> list[str]:
 
 
 def _twin(view: View) -> str:
-    """The map's candidates as a table, nearest first, behind a word to click on."""
+    """The map's candidates as a table, nearest first, in a collapsed section."""
     board = view.board
     if board is None or len(board.names) <= len(view.picks):
         return ""

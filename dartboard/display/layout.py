@@ -1,20 +1,20 @@
-"""A map of the candidates around the query: the distance to the query is true, angles are fitted.
+"""A map of the candidates around the query: distances to the query are exact, angles are fitted.
 
-The query stands at the origin and candidate i on the circle of radius ``r_i``, its own distance to the
-query. What is left to choose are angles, such that lengths on the map, ``d_ij``, are proportional to the
-distances ``D_ij`` of the candidates to one another. Quality is Kruskal's stress-1 of ratio scaling,
+The query is at the origin, and candidate i on the circle of radius ``r_i``, its distance to the query. The
+angles are chosen such that lengths on the map, ``d_ij``, are proportional to the distances ``D_ij`` between
+candidates. The quality is Kruskal's stress-1 of ratio scaling,
 
     stress = min_b sqrt( Σ_{i<j} (d_ij - b·D_ij)² / Σ_{i<j} d_ij² ).
 
-Hundreds of dimensions do not fit on circles in one unit: with b = 1 all candidates crowd on an arc and the
-stress is a third higher. So b is chosen first, as what points with random angles on the same circles would
-have, within [1/2, 2]. Then candidates are put down one by one, each in the best of some directions, looked
-at once more, and moved together by majorisation (SMACOF; de Leeuw, 1977): one step is
-``Y = mean(X) + B(X) X / n``, with B the matrix of the Guttman transform, and every point goes back along its
-ray to its circle. No such step makes the sum of squared errors larger. Where there is time it is done twice,
-the farthest candidates first and the nearest first, and the better map is kept.
+Hundreds of dimensions do not fit on circles with one unit: with b = 1 all candidates crowd on an arc, and the
+stress is a third higher. So b is chosen first, as the value for random angles on the same circles, within
+[1/2, 2]. Then candidates are placed one by one, each in the best of several directions, placed a second time,
+and moved together by majorisation (SMACOF; de Leeuw, 1977): one step is ``Y = mean(X) + B(X) X / n``, with B
+the matrix of the Guttman transform, and every point moves back along its ray to its circle. No such step
+increases the sum of squared errors. If there is time, this is done twice, farthest first and nearest first,
+and the better map is kept.
 
-Ours, because scikit-learn's MDS cannot keep points on given circles.
+Hand-written, because scikit-learn's MDS cannot keep points on given circles.
 """
 
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ DIRECTIONS = 36
 STEPS = 40
 _LEAST_UNIT, _LARGEST_UNIT = 0.5, 2.0
 _FEW = 16
-"""Up to so many places, both units are tried: what averages say of few is chance."""
+"""Up to this many places, both units are tried: averages over few points are unreliable."""
 
 _MANY = 160
-"""Beyond so many places, one start is enough: more cost time and gain a hundredth."""
+"""Above this many places, there is only one start: more cost time and gain a hundredth."""
 
 _SAME = 1e-9
 _TINY = 1e-12
@@ -42,10 +42,10 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
-    """``points``, ``(n, 2)``, the outermost at 1.
+    """``points``, ``(n, 2)``, the outermost at radius 1.
 
-    A distance of 1 to the query is ``radius_of_one`` long, always; a distance of 1 between candidates is
-    ``length_of_one`` long, on the whole, as far as ``stress`` lets it.
+    A distance of 1 to the query always has the length ``radius_of_one``; a distance of 1 between candidates
+    has on average the length ``length_of_one``, as far as ``stress`` allows.
     """
 
     points: FloatArray
@@ -55,10 +55,10 @@ class Layout:
 
 
 def radial_layout(to_query: FloatArray, between: FloatArray) -> Layout:
-    """The map for distances to the query, ``(n,)``, and between candidates, ``(n, n)``; no chance in it.
+    """The map for distances to the query, ``(n,)``, and between candidates, ``(n, n)``; deterministic.
 
-    Candidates at distance 0 from one another that are equally far from the query share a place. The first
-    candidate stands straight up.
+    Candidates at distance 0 from one another and equally far from the query share a place. The first
+    candidate points straight up.
     """
     radius, apart = _checked(to_query, between)
     if not len(radius):
@@ -81,7 +81,7 @@ def radial_layout(to_query: FloatArray, between: FloatArray) -> Layout:
 
 
 def kruskal_stress(points: FloatArray, distances: FloatArray) -> tuple[float, float]:
-    """Stress-1 of a map, and the b that fits it best; (0, 1) where there is nothing to compare."""
+    """Stress-1 of a map, and the best b; (0, 1) if there is nothing to compare."""
     shown = _lengths(points[:, None] - points[None, :])
     lengths, wanted = float((shown**2).sum()), float((distances**2).sum())
     if lengths <= _TINY or wanted <= _TINY:
@@ -94,7 +94,7 @@ def _checked(to_query: FloatArray, between: FloatArray) -> tuple[FloatArray, Flo
     radius = np.asarray(to_query, dtype=np.float64)
     apart = np.asarray(between, dtype=np.float64)
     if radius.ndim != 1 or apart.shape != (len(radius),) * 2:
-        raise InvalidInputError(f"{radius.shape} distances to the query do not go with {apart.shape} between")
+        raise InvalidInputError(f"{radius.shape} distances to the query do not fit {apart.shape} between")
     for name, values in (("to the query", radius), ("between candidates", apart)):
         if not np.isfinite(values).all() or (values < 0).any():
             raise InvalidInputError(f"distances {name} must be finite numbers >= 0")
@@ -102,7 +102,7 @@ def _checked(to_query: FloatArray, between: FloatArray) -> tuple[FloatArray, Flo
 
 
 def _places(radius: FloatArray, apart: FloatArray) -> tuple[IntArray, IntArray]:
-    """One candidate for each place on the map, and for every candidate which of these it is."""
+    """One candidate for each place on the map, and the place of every candidate."""
     same = (apart <= _SAME) & (np.abs(radius[:, None] - radius[None, :]) <= _SAME)
     np.fill_diagonal(same, True)
     leaders, place_of = np.unique(same.argmax(axis=1), return_inverse=True)
@@ -110,7 +110,7 @@ def _places(radius: FloatArray, apart: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _units(radius: FloatArray, apart: FloatArray, counts: IntArray) -> list[float]:
-    """Values of b worth trying: what random angles would have, and 1 where there are few points."""
+    """Values of b to try: that of random angles, and 1 if there are few points."""
     weights = np.outer(counts, counts).astype(np.float64)
     np.fill_diagonal(weights, 0.0)
     wanted = float((weights * apart).sum())
@@ -125,7 +125,7 @@ def _units(radius: FloatArray, apart: FloatArray, counts: IntArray) -> list[floa
 
 
 def _directed(radius: FloatArray, apart: FloatArray, counts: IntArray, order: IntArray) -> FloatArray:
-    """``(n, 2)`` directions of length 1 under which lengths come near ``apart``."""
+    """``(n, 2)``: unit directions for which lengths approximate ``apart``."""
     single = np.float32
     table = _Table(radius.astype(single), apart.astype(single), counts.astype(single))
     table.put_down(order)
@@ -139,7 +139,7 @@ def _directed(radius: FloatArray, apart: FloatArray, counts: IntArray, order: In
 
 
 class _Table:
-    """Points on their circles while they are being placed; float32 is enough to look at."""
+    """Points on their circles during placement; float32 is precise enough for a picture."""
 
     def __init__(self, radius: FloatArray, apart: FloatArray, counts: FloatArray) -> None:
         self.points = np.zeros((len(radius), 2), np.float32)
@@ -150,7 +150,7 @@ class _Table:
         self._rays = np.stack((np.cos(angles), np.sin(angles)), axis=1).astype(np.float32)
 
     def put_down(self, order: IntArray) -> None:
-        """Each point where it fits best among those before it."""
+        """Place each point where it fits best among those before it."""
         points, squares = self.points[order], self._squares[order]
         wanted, counts = self._wanted[np.ix_(order, order)], self._counts[order]
         for place, point in enumerate(order):
@@ -161,7 +161,7 @@ class _Table:
         self.points[order] = points
 
     def look_again(self, order: IntArray) -> None:
-        """Each point where it fits best among all others."""
+        """Place each point where it fits best among all others."""
         for point in order:
             if point % 64 == 0:
                 check()
@@ -171,7 +171,7 @@ class _Table:
             self.points[point] = self._rays[int(costs.argmin())] * self._radius[point]
 
     def settle(self, steps: int) -> None:
-        """All points together, by majorisation under the constraint."""
+        """Move all points together, by constrained majorisation."""
         total = self._counts.sum()
         sums = self._squares[:, None] + self._squares[None, :]
         ratio = np.empty_like(self._apart)
@@ -195,7 +195,7 @@ class _Table:
     def _costs(
         self, radius: float, points: FloatArray, squares: FloatArray, wanted: FloatArray, counts: FloatArray
     ) -> FloatArray:
-        """``(DIRECTIONS,)`` Σ (d² - 2dD) of a point at this radius; ``wanted`` is D times counts."""
+        """``(DIRECTIONS,)``: Σ (d² - 2dD) of a point at this radius; ``wanted`` is D times counts."""
         lengths = self._rays @ points.T
         lengths *= np.float32(-2.0) * radius
         lengths += squares + radius * radius
@@ -208,7 +208,7 @@ class _Table:
 
 
 def _upright(radius: FloatArray, directions: FloatArray) -> FloatArray:
-    """Turned so that the first candidate points up, and mirrored so that the most weight is on the right."""
+    """Rotate so that the first candidate points up, and mirror so that most weight is on the right."""
     cosine, sine = directions[0, 1], directions[0, 0]
     turned = np.stack(
         (

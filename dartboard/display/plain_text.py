@@ -1,12 +1,12 @@
-"""Text from anywhere, made harmless for a terminal and for a page; where a passage stands, and its heading.
+"""Make untrusted text safe for a terminal and a page; a passage's location and heading.
 
-A passage may hold escape sequences that move a terminal's cursor, or marks that turn the direction of what
-follows. Whole terminal codes (ECMA-48: control sequences such as colours, and control strings such as titles
-and links), control characters, characters that turn the direction of writing, and invisible tags are left
-out; half surrogates, which no file can hold, become question marks. A control string that is not ended loses
-its escape alone: a terminal would swallow the rest of the text, a reader should not.
+A passage may contain escape sequences that move a terminal's cursor, or marks that change the direction of
+writing. We remove whole terminal codes (ECMA-48: control sequences such as colours, and control strings such
+as titles and links), control characters, direction marks and invisible tags. Lone surrogates, which no file
+can contain, become question marks. An unterminated control string loses only its escape: a terminal would
+swallow the rest of the text, but readers should see it.
 
-Ours, because rich strips control characters alone and bleach and nh3 know HTML, not terminals.
+Hand-written: rich strips only control characters, and bleach and nh3 handle HTML, not terminals.
 """
 
 import re
@@ -26,18 +26,18 @@ _UNFINISHED = re.compile(rf"(?:{_CONTROL}|{_STRING}\x1b?|{_CHARSET}|\x1b|\x9b)\Z
 
 
 def plain_text(text: str) -> str:
-    """The text without what steers; line ends and tabs stay."""
+    """The text without control codes; line ends and tabs stay."""
     return _STEERING.sub("", text.encode("utf-8", "replace").decode())
 
 
 class PlainText:
-    """The same for a text that comes in pieces: a code may begin in one and end in another."""
+    """The same for a text that arrives in pieces: a code may begin in one and end in another."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def after(self, piece: str) -> str:
-        """What is plain, now that this piece has come; what may be the beginning of a code is held."""
+        """The plain text up to and including this piece; a possible start of a code is held back."""
         text = self._held + piece
         unfinished = _UNFINISHED.search(text)
         cut = unfinished.start() if unfinished else len(text)
@@ -45,18 +45,18 @@ class PlainText:
         return plain_text(text[:cut])
 
     def rest(self) -> str:
-        """What is left of a code that never ended."""
+        """The rest of a code that never ended."""
         held, self._held = self._held, ""
         return plain_text(held)
 
 
 def clean(text: object) -> str:
-    """The same in one line: runs of white space become one space."""
+    """The same in one line, with runs of white space as one space."""
     return plain_text(" ".join(str(text).split()))
 
 
 def shortened(text: object, most: int) -> str:
-    """The beginning in one line, ``most`` characters at most, cut between words where that is near."""
+    """The beginning in one line, at most ``most`` characters, cut between words if possible."""
     line = clean(text)
     if len(line) <= most:
         return line
@@ -71,7 +71,7 @@ def counted(number: int, what: str) -> str:
 
 
 def place_of(metadata: Mapping[str, Any], id: str) -> str:
-    """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id where no document is known."""
+    """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id if no document is known."""
     where = " ".join(plain_text(str(metadata.get("source", id))).splitlines())
     if "page" in metadata:
         return f"{where}, page {metadata['page']}"
@@ -81,5 +81,5 @@ def place_of(metadata: Mapping[str, Any], id: str) -> str:
 
 
 def heading_of(metadata: Mapping[str, Any]) -> str:
-    """The section or the title, in one line; empty where there is none."""
+    """The section or the title, in one line; empty if there is none."""
     return " ".join(plain_text(str(metadata.get("section") or metadata.get("title") or "")).split())

@@ -1,15 +1,15 @@
-"""A result as plain dictionaries: for JSON, and for the metadata of other frameworks' documents."""
+"""A result as dictionaries: for JSON, and for the metadata of other frameworks' documents."""
 
 from typing import Any
 
 from dartboard.types import RetrievalResult
 
 PER_PICK = ("gain", "coverage", "similarity", "stands_for", "serves", "copies", "shares", "retriever_score")
-"""The entries of a result's metadata that have one value a pick."""
+"""The entries of a result's metadata with one value per pick."""
 
 
 def pick_records(result: RetrievalResult) -> list[dict[str, Any]]:
-    """For each pick its ``rank``, from 1, and those of ``PER_PICK`` that the result knows."""
+    """For each pick, its ``rank`` from 1 and the ``PER_PICK`` entries that the result has."""
     known = {name: values for name in PER_PICK if (values := result.metadata.get(name))}
     return [
         {"rank": place + 1, **{name: values[place] for name, values in known.items()}}
@@ -18,7 +18,7 @@ def pick_records(result: RetrievalResult) -> list[dict[str, Any]]:
 
 
 def as_record(result: RetrievalResult) -> dict[str, Any]:
-    """The query, the chunks in order with what is known of each, then what is known of all together."""
+    """The query, the chunks in order with their data, then the data of the whole result."""
     chunks = [
         {
             "rank": record["rank"],

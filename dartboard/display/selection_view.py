@@ -1,4 +1,4 @@
-"""What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks."""
+"""The view of a :class:`~dartboard.selection.Selection`, computed on demand."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from dartboard.selection.result import Selection
 
 MOST = 300
-"""The map shows so many candidates, the nearest to the query, and the picks."""
+"""The map shows at most this many candidates: the picks and the nearest to the query."""
 
 _BLOCK = 8192
-"""So many vectors at a time are made float64."""
+"""This many vectors at a time are converted to float64."""
 
 _DISTANCES = {
     "scaled_cosine": "distance to the query, (1 − cosine) / 2",
@@ -42,7 +42,7 @@ def html_of(selection: "Selection") -> str:
 
 
 def view_of(selection: "Selection", *, board: bool = True) -> View:
-    """The selection as plain values; ``board`` asks for the map, which takes some milliseconds."""
+    """The selection as plain values; ``board`` requests the map, which takes a few milliseconds."""
     picks = selection.indices.tolist()
     head = f"{len(picks)} of {_candidates(selection)} by {selection.method}"
     if selection.parameters:
@@ -110,7 +110,7 @@ def _candidates(selection: "Selection") -> str:
 
 
 def board_of(selection: "Selection") -> Board | None:
-    """The map; None where the result knows no distances, or the arrays behind it are no longer the same."""
+    """The map; None if the result has no distances, or its arrays have changed."""
     if selection.origin is None or not len(selection):
         return None
     try:
@@ -146,7 +146,7 @@ def _board(selection: "Selection", origin: Origin) -> Board:
 
 
 class _Distances(NamedTuple):
-    """Candidates by position, their distances to the query, and how to get those between some of them."""
+    """Positions of candidates, their distances to the query, and a function for those between some."""
 
     positions: IntArray
     to_query: FloatArray
@@ -178,7 +178,7 @@ def _by_distances(selection: "Selection", origin: Origin) -> _Distances:
 
     def between(shown: IntArray) -> FloatArray:
         some = pairwise[np.ix_(positions[shown], positions[shown])]
-        mean: FloatArray = (some + some.T) / 2.0  # pair scores need not be symmetric
+        mean: FloatArray = (some + some.T) / 2.0  # pair scores may be asymmetric
         np.fill_diagonal(mean, 0.0)
         return mean
 
@@ -186,7 +186,7 @@ def _by_distances(selection: "Selection", origin: Origin) -> _Distances:
 
 
 def _weights(selection: "Selection", to_query: FloatArray) -> FloatArray:
-    """P(t|q) of the candidates: they sum to 1."""
+    """P(t|q) of the candidates; sums to 1."""
     relevance = selection.relevance
     if relevance is None or len(relevance) != len(to_query):
         relevance = log_kernel(to_query, selection.sigma.value)
@@ -197,7 +197,7 @@ def _weights(selection: "Selection", to_query: FloatArray) -> FloatArray:
 
 
 def _shown(picks: list[int], to_query: FloatArray) -> IntArray:
-    """The picks in order, then the nearest others, ``MOST`` in all unless there are more picks."""
+    """The picks in order, then the nearest others, at most ``MOST`` unless there are more picks."""
     nearest = np.argsort(to_query, kind="stable")
     others = nearest[~np.isin(nearest, picks)][: max(0, MOST - len(picks))]
     return np.concatenate((np.array(picks, dtype=np.intp), others))

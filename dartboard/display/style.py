@@ -1,14 +1,14 @@
-"""Colours and rules of what is shown in a notebook.
+"""Colours and style rules for notebooks.
 
-The card has a background of its own, so it is readable on any page; it follows the notebook's theme where
-that says what it is (JupyterLab, VS Code, Colab, documentation themes), else the system's. Pick colours are
-Okabe and Ito's, darkened or lightened for contrast, and a number always stands beside them.
+The card has its own background, so it is readable on any page. It follows the notebook's theme if that is
+declared (JupyterLab, VS Code, Colab, documentation themes), otherwise the system's. Pick colours are Okabe
+and Ito's, darkened or lightened for contrast, and always come with a number.
 """
 
 PICKS = ("#0072b2", "#c44f00", "#007d5b", "#a8477d", "#d08b00", "#45a3d9", "#a39500", "#4c545c")
 _DARK_PICKS = ("#4aa8e8", "#f58a45", "#2fc79b", "#e39cc6", "#f0b434", "#93d4fa", "#ece25a", "#c4cad1")
 _BRIGHT = (4, 5, 6)
-"""Pick colours that need dark numbers also on a light page."""
+"""Pick colours that need dark numbers even on a light page."""
 
 INK, PAPER = "#10151a", "#ffffff"
 
@@ -94,22 +94,22 @@ text-align:center;font-weight:700}
 
 
 def tint(order: int) -> str:
-    """The class of a pick's colour; that of candidates for which no pick stands is ``dbv-a``."""
+    """The class of a pick's colour; ``dbv-a`` for candidates that no pick represents."""
     return "dbv-a" if order < 0 else f"dbv-c{order % len(PICKS)}"
 
 
 def colour(order: int) -> str:
-    """The same as a colour for a light page, for where styles are stripped."""
+    """The same as a colour for a light page, for viewers that strip styles."""
     return LIGHT["alone"] if order < 0 else PICKS[order % len(PICKS)]
 
 
 def number_colour(order: int) -> str:
-    """What a number on that colour is written in, on a light page."""
+    """The text colour of a number on that colour, on a light page."""
     return INK if order % len(PICKS) in _BRIGHT else PAPER
 
 
 def sheet() -> str:
-    """The style sheet, every rule of it inside the card."""
+    """The style sheet; every rule applies only inside of the card."""
     tinted = [(tint(order), f"c{order}") for order in range(len(PICKS))] + [("dbv-a", "alone")]
     return "".join(
         (
@@ -124,7 +124,7 @@ def sheet() -> str:
 
 
 def _tinted(name: str, value: str) -> str:
-    """Fill and stroke of a colour, and of what is written on it."""
+    """Fill and stroke of a colour, and of text on it."""
     rules = f".dbv .{name}{{fill:var(--db-{value});stroke:var(--db-{value})}}"
     if value == "alone":
         return rules

@@ -1,7 +1,7 @@
-"""The map as SVG: candidates around the query, no script in it.
+"""The map as SVG: candidates around the query, without scripts.
 
-The distance from the middle is the true distance to the query, a dot's area its weight. Picks carry their
-number; a line leads from a candidate to the pick that stands for it. Colours stand in the elements and, for
+The distance from the centre is the exact distance to the query, and a dot's area is its weight. Picks have
+numbers; a line connects a candidate with the pick that represents it. Colours are in the elements and, for
 dark pages, in the style sheet.
 """
 
@@ -43,7 +43,7 @@ def draw_map(board: Board) -> str:
 
 
 def _rings(board: Board, places: FloatArray) -> str:
-    """Circles at round distances, their labels where no dot lies."""
+    """Circles at round distances, with labels where no dot is."""
     far = float(board.distance.max()) if len(board.distance) else 0.0
     if far <= _TINY:
         return ""
@@ -65,7 +65,7 @@ def _rings(board: Board, places: FloatArray) -> str:
 
 
 def _free_way(lengths: FloatArray, places: FloatArray) -> FloatArray:
-    """The direction in which labels at these lengths lie farthest from any dot."""
+    """The direction in which labels at these lengths are farthest from any dot."""
     turns = np.arange(48) * math.pi / 24
     ways = np.stack((np.sin(turns), -np.cos(turns)), axis=1)
     labels = _MIDDLE + ways[:, None, :] * lengths[None, :, None]
@@ -76,13 +76,13 @@ def _free_way(lengths: FloatArray, places: FloatArray) -> FloatArray:
 
 
 def round_gap(about: float) -> float:
-    """1, 2 or 5 times a power of ten, the nearest to ``about`` by ratio."""
+    """1, 2 or 5 times a power of ten, nearest to ``about`` by ratio."""
     power = 10.0 ** math.floor(math.log10(about))
     return min((step * power for step in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / about)))
 
 
 def _ties(board: Board, places: FloatArray) -> str:
-    """Lines from candidates to the picks that stand for them, one group a pick."""
+    """Lines from candidates to the picks that represent them, one group per pick."""
     where = {int(order): place for place, order in enumerate(board.order) if order >= 0}
     groups = []
     for order, at in sorted(where.items()):
@@ -97,7 +97,7 @@ def _ties(board: Board, places: FloatArray) -> str:
 
 
 def _dots(board: Board, places: FloatArray, radii: FloatArray) -> str:
-    """All candidates but the picks, large ones first, those for which no pick stands below the others."""
+    """All candidates except the picks, large ones first, those without a pick below the others."""
     groups = []
     for order in sorted({int(owner) for owner in board.owner[board.order < 0]}):
         some = np.flatnonzero((board.owner == order) & (board.order < 0))
@@ -114,7 +114,7 @@ def _dots(board: Board, places: FloatArray, radii: FloatArray) -> str:
 
 
 def _picks(board: Board, places: FloatArray, radii: FloatArray) -> str:
-    """The picks with their numbers: inside where there is room, else in a badge beside."""
+    """The picks with their numbers: inside if there is room, otherwise in a badge beside."""
     drawn = []
     chosen = sorted(np.flatnonzero(board.order >= 0).tolist(), key=lambda one: -board.order[one])
     taken = [places[one] for one in chosen]
@@ -139,7 +139,7 @@ def _picks(board: Board, places: FloatArray, radii: FloatArray) -> str:
 
 
 def _beside(place: FloatArray, length: float, taken: list[FloatArray]) -> FloatArray:
-    """Where a dot's badge goes: away from the middle, or a turn aside where picks or badges stand."""
+    """The position of a dot's badge: away from the centre, or turned aside from picks and badges."""
     x, y = place - _MIDDLE
     outward = math.atan2(y, x) if x or y else -math.pi / 2
     turns = [turn * math.pi / 8 * side for turn in range(9) for side in (1, -1)]
@@ -157,13 +157,13 @@ def _beside(place: FloatArray, length: float, taken: list[FloatArray]) -> FloatA
 
 
 def _said(board: Board, at: int) -> str:
-    """What is known of a candidate, in a line."""
+    """A candidate's data in one line."""
     said = f"{board.names[at]}: {state(board, at)}, distance {board.distance[at]:.3f}"
     return escape(shortened(f"{said}, {board.weight_is} {percent(float(board.weight[at]))}", 160))
 
 
 def state(board: Board, at: int) -> str:
-    """What a candidate is to the picks."""
+    """The relation of a candidate to the picks."""
     if board.order[at] >= 0:
         return f"pick {board.order[at] + 1}"
     return f"pick {board.owner[at] + 1} stands for it" if board.owner[at] >= 0 else "no pick stands for it"

@@ -1,4 +1,4 @@
-"""Results in a terminal: what a Python prompt shows (:func:`as_text`), and what the command line prints."""
+"""Results in a terminal: at a Python prompt (:func:`as_text`), and on the command line."""
 
 import sys
 import textwrap
@@ -29,10 +29,10 @@ _PLAIN = str.maketrans({"σ": "sigma", "…": "...", "“": "'", "”": "'"})
 
 
 def as_text(view: View, *, blocks: bool | None = None) -> str:
-    """A head, a line a pick, and how it was made.
+    """A head, one line per pick, and how the selection was made.
 
     ``blocks`` says whether block characters and Greek letters may be used; by default, whether stdout can
-    write them.
+    encode them.
     """
     drawn = _can_write() if blocks is None else blocks
     table = _table(view, drawn) if view.picks else []
@@ -42,7 +42,7 @@ def as_text(view: View, *, blocks: bool | None = None) -> str:
 
 
 def _table(view: View, blocks: bool) -> list[str]:
-    """The columns that are known, each as wide as it needs to be; texts on lines of their own."""
+    """The known columns, each as wide as needed; texts on their own lines."""
     picks = view.picks
     largest = max((pick.gain or 0.0 for pick in picks), default=0.0)
     columns: list[tuple[str, str, list[str]]] = [
@@ -71,7 +71,7 @@ def _line(cells: list[str], sides: list[str], widths: list[int]) -> str:
 
 
 def _bar(gain: float | None, largest: float, blocks: bool) -> str:
-    """The gain as a share of the largest one."""
+    """The gain relative to the largest one, as a bar."""
     if gain is None or not largest > 0.0:
         return ""
     share = max(0.0, gain / largest)
@@ -82,7 +82,7 @@ def _bar(gain: float | None, largest: float, blocks: bool) -> str:
 
 
 def _can_write() -> bool:
-    """Whether stdout's encoding has what the table is drawn with."""
+    """Whether stdout's encoding has the characters of the table."""
     try:
         "█▏σ…".encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -92,11 +92,11 @@ def _can_write() -> bool:
 
 _LINES = 4
 _LEAST_HEADING = 10
-"""With less room than this for it, a heading is left out."""
+"""With less room than this, a heading is omitted."""
 
 
 def print_result(console: "Console", result: RetrievalResult, *, explain: bool) -> None:
-    """One block a passage; with ``explain``, its gain and who found it, and a last line on the whole.
+    """Print one block per passage; with ``explain``, also its gain and origin, and a summary at the end.
 
     Where nothing relevant was found, that comes first. Of several questions, each passage names the one that
     it serves, and the last lines say how far each is covered. Copies that differ are always named.
@@ -134,7 +134,7 @@ def nothing_text(result: RetrievalResult) -> str:
 
 
 def title_line(before: str, metadata: Mapping[str, Any], id: str, width: int) -> "Text":
-    """Where a passage stands, whole, and as much of its heading as the line has room for."""
+    """The full location of a passage, and as much of its heading as fits."""
     from rich.text import Text
 
     title = Text(before, style="bold")

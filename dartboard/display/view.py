@@ -1,8 +1,8 @@
-"""What a result shows of itself, as plain values apart from how they are drawn.
+"""A result as plain values, separate from how they are drawn.
 
-:func:`view_of` makes the view of a :class:`~dartboard.types.RetrievalResult`. That holds the picks with their
-vectors and similarities, not the other candidates: its map has the picks alone. A result that was made
-elsewhere may lack any of its metadata, and shows what is there.
+:func:`view_of` makes the view of a :class:`~dartboard.types.RetrievalResult`. That has the picks with their
+vectors and similarities, but not the other candidates, so its map shows only the picks. A result from
+elsewhere may lack any metadata; the view shows what exists.
 """
 
 import math
@@ -23,14 +23,14 @@ SOURCES = {
     "calibration": "from calibration",
     "model": "the embedding model's: the candidates are too few to tell",
     "fallback": "the default: the candidates are too few to tell",
-    "scores": "the spread of the scores",
+    "scores": "the standard deviation of the scores",
 }
-"""Where a σ comes from, in words."""
+"""The origin of σ, as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """One line of a result; None for what the result does not know.
+    """One line of a result; None for unknown values.
 
     ``stands_for`` are the names of what the pick covers best, its own among them where it covers itself.
     ``notes`` are lines below it: the question that it serves, its copies.
@@ -47,11 +47,12 @@ class Pick:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Board:
-    """The map. Arrays run along the ``m`` candidates that are shown, the picks among them.
+    """The map. Arrays have one entry for each of the ``m`` candidates shown, including the picks.
 
-    ``points``, ``(m, 2)``, are in the unit disc with the query in the middle, ``distance`` is to the query,
-    ``weight`` (up to 1) is what areas show. ``order`` is the place of a pick among the picks, else -1;
-    ``owner`` the place of the pick that stands for a candidate, else -1. ``total`` counts all candidates.
+    ``points``, ``(m, 2)``, are in the unit disc with the query in the centre, ``distance`` is to the query,
+    and ``weight`` (up to 1) gives the areas. ``order`` is a pick's position among the picks, otherwise -1;
+    ``owner`` is the position of the pick that represents a candidate, otherwise -1. ``total`` counts all
+    candidates.
     """
 
     points: FloatArray
@@ -68,9 +69,9 @@ class Board:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
-    """A whole result: ``head`` says what it is, ``facts`` how it was made.
+    """A whole result: ``head`` describes it, ``facts`` say how it was made.
 
-    ``most`` is what no set within the same limits can cover more than.
+    ``most`` is the upper bound of what any set within the same limits can cover.
     """
 
     head: str
@@ -83,7 +84,7 @@ class View:
 
 
 def percent(share: float) -> str:
-    """A share for people: 59 %, 9.5 %, <0.1 %."""
+    """A share as text: 59 %, 9.5 %, <0.1 %."""
     if not share > 0.0:
         return "0 %"
     if share < 0.0005:
@@ -96,11 +97,11 @@ def percent(share: float) -> str:
 
 
 def coverage_text(coverage: float, bound: float) -> tuple[str, float | None]:
-    """What the picks cover, in words, and the most that any set within the same limits could.
+    """The coverage of the picks as text, and the upper bound for any set within the same limits.
 
-    ``bound`` is what they cover as a share of that.
+    ``bound`` is the ratio of the two.
     """
-    words = f"covers {percent(coverage)} of what the query may mean"
+    words = f"covers {percent(coverage)} of the probable targets"
     if not 0.0 < bound <= 1.0 or coverage <= 0.0:
         return words, None
     if bound > 1.0 - 1e-9:
@@ -112,14 +113,14 @@ def coverage_text(coverage: float, bound: float) -> tuple[str, float | None]:
 
 
 def sigma_text(sigma: float, source: str) -> str:
-    """σ and where it comes from."""
+    """σ and its origin."""
     if math.isnan(sigma):
         return "probabilities as given, without a σ"
     return f"σ {sigma:.3g} {SOURCES.get(source, f'from {source}')}"
 
 
 def removed_text(count: int, method: str) -> str:
-    """That candidates are near-duplicates of others; Dartboard removes them, other methods may pick them."""
+    """How many candidates are near-duplicates; Dartboard removes them, other methods may pick them."""
     fate = "removed" if method in ("dartboard", "exhaustive") else "among them"
     return f"{counted(count, 'near-duplicate')} {fate}"
 
@@ -132,7 +133,7 @@ def facts_of(
     near_copies: int,
     method: str,
 ) -> tuple[tuple[str, ...], float | None]:
-    """How a set was made, a sentence for each thing that is known, and the most that any set could cover."""
+    """How a set was made, one sentence per known fact, and the upper bound of coverage."""
     facts, most = [], None
     if coverage is not None and bound is not None:
         words, most = coverage_text(coverage, bound)
@@ -189,7 +190,7 @@ def _quoted(text: object) -> str:
 
 
 def stands_for_text(pick: Pick, most: int) -> str:
-    """What a pick stands for, ``most`` names at most."""
+    """What a pick represents, at most ``most`` names."""
     if pick.stands_for is None:
         return ""
     others = [name for name in pick.stands_for if name != pick.name]
@@ -207,7 +208,7 @@ _DIFFERS = "differs:"
 
 
 def view_of(result: RetrievalResult, *, board: bool = True) -> View:
-    """The result as plain values; ``board`` asks for the map."""
+    """The result as plain values; ``board`` requests the map."""
     known, count = result.metadata, len(result.chunks)
     gains = _numbers(known, "gain", count)
     coverage, similarity = _numbers(known, "coverage", count), _numbers(known, "similarity", count)
@@ -242,7 +243,7 @@ def view_of(result: RetrievalResult, *, board: bool = True) -> View:
 
 
 def _numbers(known: Mapping[str, Any], name: str, count: int) -> list[float] | None:
-    """One finite number a pick, or None."""
+    """One finite number per pick, or None."""
     values = known.get(name)
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != count:
         return None
@@ -265,20 +266,20 @@ def _counted(known: Mapping[str, Any], count: int) -> str:
 
 
 def _warned(known: Mapping[str, Any]) -> tuple[str, ...]:
-    """That nothing relevant was found, where a result says so."""
+    """The message that nothing relevant was found, if the result has one."""
     relevance = known.get("relevance")
     message = relevance.get("message") if isinstance(relevance, Mapping) else None
     return (message,) if isinstance(message, str) and message else ()
 
 
 def _named(chunk: Chunk) -> str:
-    """Where a passage stands, else its id."""
+    """A passage's location, otherwise its id."""
     source = chunk.metadata.get("source")
     return source if isinstance(source, str) and source else chunk.id
 
 
 def _stands_for(known: Mapping[str, Any], place: int, count: int, chunk: Chunk) -> tuple[str, ...] | None:
-    """The ids of what a pick stands for, the pick's own under the name that it is shown by."""
+    """The ids that a pick represents; its own id is replaced by its displayed name."""
     told = known.get("stands_for")
     if not isinstance(told, Sequence) or len(told) != count or not isinstance(told[place], Sequence):
         return None
@@ -288,7 +289,7 @@ def _stands_for(known: Mapping[str, Any], place: int, count: int, chunk: Chunk) 
 def _board(
     result: RetrievalResult, similarity: list[float] | None, gains: list[float] | None
 ) -> Board | None:
-    """The picks by their vectors, where these are what the similarity to the query was taken from."""
+    """The picks by their vectors, if these belong to the similarities."""
     count = len(result.chunks)
     if similarity is None or count < 2 or result.metadata.get("variant") == "crossencoder":
         return None
@@ -318,7 +319,7 @@ def _board(
 
 
 def _unit(embeddings: Sequence[FloatArray]) -> FloatArray | None:
-    """Rows of unit length, None where vectors are missing or do not fit together."""
+    """Unit rows; None if vectors are missing or differ in dimension."""
     rows = [np.asarray(embedding, dtype=np.float64) for embedding in embeddings]
     if any(row.ndim != 1 or row.shape != rows[0].shape for row in rows):
         return None

@@ -120,11 +120,15 @@ class OpenAIModel(RemoteModel):
     """Any endpoint with OpenAI's ``/v1/embeddings``: OpenAI, Ollama, vLLM, TEI, LM Studio …
 
     Args:
-        base_url: The URL before ``/embeddings``, as in ``http://localhost:11434/v1``. model: The endpoint's
-        name of the model. api_key: None uses ``OPENAI_API_KEY``; local servers need none. dimensions: Sent to
-        models that can shorten their vectors. description: The model's description; None uses the known one
-        of a model of that name. Tasks become its prefixes. encoding_format: The format of vectors in the
-        response. patience: Time limit and retries. sleep: Waits between attempts; tests replace it.
+        base_url: The URL before ``/embeddings``, as in ``http://localhost:11434/v1``.
+        model: The endpoint's name of the model.
+        api_key: None uses ``OPENAI_API_KEY``; local servers need none.
+        dimensions: Sent to models that can shorten their vectors.
+        description: The model's description; None uses the known one of a model of that name. Tasks become
+            its prefixes.
+        encoding_format: The format of vectors in the response.
+        patience: Time limit and retries.
+        sleep: Waits between attempts; tests replace it.
 
     Raises:
         ConfigError: a URL, key or dimension is not valid.

@@ -1,9 +1,9 @@
-"""Documents' last steps into a collection: split, encoded in batches, upserted in the order they came.
+"""Write documents to a collection: split, encode in batches, upsert in order.
 
-A piece's id holds the hash of its text, so a vector that the collection has under the same id is used again,
-and only the other pieces are encoded. As many batches are under way as the encoder has room for. What else
-is asked of the collection (:meth:`ChunkWriter.then`) waits for the pieces before it, so that the collection
-sees the same changes in the same order, whoever encodes.
+A piece's id contains the hash of its text, so a vector that the collection has under the same id is reused,
+and only the other pieces are encoded. As many batches are in progress as the encoder has room for. Other
+changes of the collection (:meth:`ChunkWriter.then`) wait for the pieces before them, so that the collection
+gets the same changes in the same order with any encoder.
 """
 
 from collections import deque
@@ -27,11 +27,11 @@ from dartboard.stores.records import with_fingerprints
 from dartboard.types import FloatArray
 
 BATCH = 64
-"""Chunks that are encoded and written together: at most so much work is lost to an interruption."""
+"""Chunks that are encoded and written at once: an interruption loses at most this much work."""
 
 
 def split(document: Document, chunking: ChunkingConfig, model: EmbeddingModel) -> list[Piece]:
-    """The pieces of a document, with sizes in the tokens of the model."""
+    """The pieces of a document, with sizes in tokens of the model."""
 
     def size(text: str) -> int:
         return count_tokens(model, [text], most=chunking.size)[0] if text.strip() else 0
@@ -40,15 +40,15 @@ def split(document: Document, chunking: ChunkingConfig, model: EmbeddingModel) -
 
 
 def stored_chunking(collection: Collection) -> ChunkingConfig | None:
-    """How a collection splits documents; None where its manifest does not say."""
+    """The chunking settings of a collection; None if its manifest has none."""
     stored = collection.manifest.settings.get("chunking")
     return ChunkingConfig.from_json(stored) if stored else None
 
 
 def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str, str], set[str]]:
-    """The hash of every source that is there whole, and read as it should be; an empty one for others.
+    """The hash of every source that is complete and was read with the same fields; otherwise "".
 
-    Beside it the sources that were uploaded: nobody can say whether they are gone.
+    Also the uploaded sources: nobody can tell whether those were deleted.
     """
     hashes: dict[str, str] = {}
     left: dict[str, int] = {}  # chunks of a source that were not seen yet
@@ -62,41 +62,41 @@ def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str
         if read_as and metadata.get("kind") == "rows" and metadata.get("read_as") != read_as:
             hashed = ""
         if hashes.setdefault(source, hashed) != hashed:
-            hashes[source] = ""  # chunks of two versions: a run was stopped while it replaced the file
+            hashes[source] = ""  # chunks of two versions: a run was interrupted while replacing the file
         left[source] = left.get(source, int(metadata["pieces"])) - 1
     return {source: "" if left[source] else hashed for source, hashed in hashes.items()}, uploaded
 
 
 class Encoding(Protocol):
-    """A list of passages whose vectors are on their way."""
+    """A list of passages that is being encoded."""
 
     def ready(self) -> bool:
-        """Whether they are there without waiting."""
+        """Whether the vectors are available without waiting."""
 
     def vectors(self) -> Vectors:
         """``(n, d)``, in the order of the texts; waits for them."""
 
 
 class Encoder(Protocol):
-    """Who makes the vectors of passages: the model in this process, or machines elsewhere."""
+    """Makes the vectors of passages: the model in this process, or other machines."""
 
     @property
     def room(self) -> int:
-        """How many lists may be under way, at least one."""
+        """How many lists may be in progress; at least one."""
 
     def begin(self, texts: list[str]) -> Encoding:
-        """Take on a list."""
+        """Start encoding a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEncoder:
-    """The model in this process: one list at a time, encoded when its vectors are wanted."""
+    """The model in this process: one list at a time, encoded when its vectors are requested."""
 
     model: EmbeddingModel
     room: int = 1
 
     def begin(self, texts: list[str]) -> Encoding:
-        """Take on a list."""
+        """Accept a list."""
         return _LocalEncoding(self.model, texts)
 
 
@@ -114,7 +114,7 @@ class _LocalEncoding:
 
 @dataclass(slots=True)
 class Batch:
-    """Pieces on their way: vectors that are known, ids whose text is being encoded, and what comes after."""
+    """Pieces in progress: known vectors, ids whose text is being encoded, and the steps that follow."""
 
     pieces: list[Piece] = field(default_factory=list)
     known: dict[str, FloatArray] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Batch:
         return self.encoding is None or self.encoding.ready()
 
     def records(self) -> list[Record]:
-        """The pieces with their vectors, once these are there."""
+        """The pieces with their vectors; waits for them."""
         vectors = self.known
         if self.encoding is not None:
             vectors = vectors | dict(zip(self.missing, self.encoding.vectors(), strict=True))
@@ -135,15 +135,15 @@ class Batch:
 
 
 class ChunkWriter:
-    """Writes pieces to a collection, a batch at a time.
+    """Writes pieces to a collection in batches.
 
     Args:
-        engine: whose model encodes, and whose retriever adds its fields to the records.
-        collection: where the records go.
-        encoder: who encodes; None is the engine's model in this process.
-        batch_size: pieces of a batch.
-        upsert: stores the records of a batch; None is ``collection.upsert``.
-        written: called after every batch that is in the collection.
+        engine: Its model encodes, and its retriever adds fields to the records.
+        collection: The target.
+        encoder: Encodes; None is the engine's model in this process.
+        batch_size: Pieces per batch.
+        upsert: Stores the records of a batch; None is ``collection.upsert``.
+        written: Called after every batch that was written.
     """
 
     def __init__(
@@ -166,13 +166,13 @@ class ChunkWriter:
         self._under_way: deque[Batch] = deque()
 
     def add(self, piece: Piece) -> None:
-        """Take a piece; where it fills a batch, that is encoded, and written when the encoder has no room."""
+        """Add a piece; a full batch is encoded, and written when the encoder has no room."""
         self._filling.pieces.append(piece)
         if len(self._filling.pieces) >= self._batch_size:
             self._begin()
 
     def then(self, step: Callable[[], object]) -> None:
-        """Change the collection once all pieces so far are written."""
+        """Run a change of the collection once all pieces so far are written."""
         if self._filling.pieces:
             self._filling.then.append(step)
         elif self._under_way:
@@ -181,15 +181,15 @@ class ChunkWriter:
             step()
 
     def finish(self) -> None:
-        """Write all that is left."""
+        """Write everything that is left."""
         if self._filling.pieces:
             self._begin()
         self._write_all_but(0)
 
     def rescue(self) -> None:
-        """Where a run ends early: write what is encoded already, also behind a batch that is not.
+        """After an early end: write all encoded batches, also those behind an unfinished one.
 
-        What was to follow is left to the next run, which does the files again that are not whole.
+        Later steps are left to the next run, which repeats incomplete files.
         """
         for batch in self._under_way:
             with suppress(DartboardError):
@@ -201,7 +201,7 @@ class ChunkWriter:
         return self._given or LocalEncoder(self._engine.model)
 
     def _begin(self) -> None:
-        """Have the pieces encoded whose vectors the collection does not have."""
+        """Start encoding the pieces whose vectors the collection does not have."""
         check()
         batch, self._filling = self._filling, Batch()
         stored = self._collection.get([piece.id for piece in batch.pieces])
@@ -214,7 +214,7 @@ class ChunkWriter:
         self._write_all_but(self._encoder.room - 1)
 
     def _write_all_but(self, count: int) -> None:
-        """Write the oldest until so many are under way, and whatever is ready at the front."""
+        """Write the oldest batches until ``count`` are in progress, and all that are ready at the front."""
         while self._under_way and (len(self._under_way) > count or self._under_way[0].ready()):
             self._write(self._under_way[0])
             for step in self._under_way.popleft().then:

@@ -1,20 +1,19 @@
-"""Index files and folders: only what is new or changed is read, split, encoded and written.
+"""Index files and folders: only new or changed files are read, split, encoded and written.
 
-The path of a document, from top to bottom of this file: files are found below the paths (:func:`walk`); a
-file whose bytes have the hash that the collection knows is skipped; any other is read into documents
-(``read_bytes``), cleaned, and split into pieces (``split``), which :class:`ChunkWriter` encodes in batches
-and upserts.
+The steps, from top to bottom of this file: find the files below the paths (:func:`walk`); skip a file whose
+hash the collection has; read any other into documents (``read_bytes``), clean them and split them into pieces
+(``split``); :class:`ChunkWriter` encodes the pieces in batches and upserts them.
 
-Every chunk carries the hash of its file and how many chunks the file has. A file counts as indexed when all
-of them are there under its present hash, so a run that was stopped anywhere goes on by itself: files that
-were finished are skipped, those begun are done again. A changed file is replaced: its new chunks are written
-first, then the old ones go, so that a search never finds nothing; where it has no text any more, they just
-go. Chunks whose text is the same as before keep their vectors.
+Every chunk carries the hash of its file and the file's number of chunks. A file counts as indexed when all
+its chunks exist with its current hash. So an interrupted run continues by itself: finished files are skipped,
+and unfinished ones are repeated. To replace a changed file, its new chunks are written before the old ones
+are deleted, so that a search always finds the file; if it has no text any more, its chunks are deleted.
+Chunks with unchanged text keep their vectors.
 
-Sources are named relative to the collection's root: the folder of a store that is a file, so that both can
-move together, else the folder from which the collection was made. What lies elsewhere is named by its
-absolute path. Files that were handed in rather than found (an upload) are named relative to where they were
-put for the moment, and their chunks say so: no later run takes them for files that are gone.
+Sources are relative to the collection's root: the folder of a file-based store, so that both can move
+together, otherwise the folder where the collection was created. Files elsewhere have absolute paths. Uploaded
+files are relative to their temporary folder, and their chunks are marked: no later run treats them as deleted
+files.
 """
 
 import json
@@ -55,15 +54,15 @@ from dartboard.stores import Collection
 from dartboard.stores.filters import And, Equal, Not
 
 _HELD = 20_000
-"""Chunks of one file that are held in memory before the first is written."""
+"""How many chunks of one file are held in memory before the first is written."""
 
 _KEPT_FOR_LATER = ("unreadable", "extra")
-"""Problems that may pass: what is known of such a file stays."""
+"""Temporary problems: the chunks of such a file are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is: files looked at, and their bytes; of an unchanged file all count at once."""
+    """Progress of a run: processed files and bytes; an unchanged file counts at once."""
 
     files: int
     files_total: int
@@ -77,10 +76,10 @@ Listener = Callable[[Progress], None]
 
 @dataclass(slots=True, kw_only=True)
 class IndexReport:
-    """What a run did, in files and chunks. ``encoded`` are chunks that the model had to see.
+    """Result of a run, in files and chunks. ``encoded`` are chunks that the model encoded.
 
-    ``gone`` are files of the index that are no longer there, ``emptied`` those that lost all their text.
-    ``files`` are those that were read, with the chunks of each.
+    ``gone`` are indexed files that no longer exist, and ``emptied`` those that lost all their text. ``files``
+    are those that were read, with their numbers of chunks.
     """
 
     new: int = 0
@@ -111,30 +110,29 @@ def index_paths(
     encoder: Encoder | None = None,
     listen: Listener = lambda progress: None,
 ) -> IndexReport:
-    """Index files and folders into the engine's collection, which is made where there is none.
+    """Index files and folders into the engine's collection, which is created if necessary.
 
     Args:
-        engine: the collection, with the model and the retriever that belong to it.
-        paths: a file, a folder, or several.
-        chunking: how documents are split; None is as the collection does it, or the default for a new one.
-        reading: limits, and the fields of rows.
-        excludes: patterns of what to leave out, as in a ``.gitignore``.
-        includes: patterns of which a file must match one.
-        prune: remove the chunks of files below ``paths`` that are no longer there or are left out by
-            ``excludes``; without it they are counted as ``gone``. With ``includes``, a file that is there is
-            never pruned.
-        uploaded_to: the folder above ``paths`` that files were put in for this run only: they are named
-            relative to it, and nothing counts as gone.
-        batch_size: chunks that are encoded and written together.
-        encoder: makes the vectors, of several batches at a time where it can; None is the engine's model.
-        listen: hears how far the run is, after every file and every batch.
+        engine: The collection with its model and retriever.
+        paths: A file, a folder, or several.
+        chunking: How documents are split; None uses the collection's settings, or the default for a new one.
+        reading: Limits, and the fields of rows.
+        excludes: Patterns of files to skip, as in a ``.gitignore``.
+        includes: Patterns; a file must match at least one.
+        prune: Delete the chunks of files below ``paths`` that no longer exist or that ``excludes`` matches;
+            without it they are counted as ``gone``. With ``includes``, an existing file is never pruned.
+        uploaded_to: The temporary folder above ``paths`` with uploaded files: sources are relative to it, and
+            no file counts as gone.
+        batch_size: Chunks that are encoded and written at once.
+        encoder: Makes the vectors, possibly of several batches at a time; None is the engine's model.
+        listen: Called with the progress after every file and every batch.
 
     Returns:
-        What became of the files, with the problems of those that could not be read.
+        The numbers of files, with the problems of those that could not be read.
 
     Raises:
-        IngestError: a path is not there, or a pattern cannot be understood.
-        ConfigError: no path, or another chunking than the collection's.
+        IngestError: a path does not exist, or a pattern is not valid.
+        ConfigError: there is no path, or the chunking differs from the collection's.
 
     Example::
 
@@ -153,7 +151,7 @@ def index_paths(
 
 
 def _open_collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collection, ChunkingConfig]:
-    """The collection, new or old; an old one keeps splitting as it did, for the retriever it has."""
+    """The new or existing collection; an existing one keeps its chunking and must fit the retriever."""
     if not engine.exists:
         chunking = chunking or ChunkingConfig()
         return engine.create(settings={"chunking": chunking.to_json(), "root": str(Path.cwd())}), chunking
@@ -170,12 +168,12 @@ def _open_collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[C
             f"collection {engine.name!r} splits documents by {present}, not by {asked}: "
             "leave the chunking options out, or index into another collection"
         )
-    collection.configure(collection.manifest.settings)  # a store that another process writes to says so now
+    collection.configure(collection.manifest.settings)  # raises now if another process is writing
     return collection, chunking or stored or ChunkingConfig()
 
 
 class _IndexRun:
-    """One run: what it reports, and how far it is."""
+    """One run: its report and progress."""
 
     def __init__(
         self,
@@ -194,7 +192,7 @@ class _IndexRun:
         self._uploaded = uploaded_to is not None
         self._names = _Names(engine, uploaded_to)
         self._listen = listen
-        # How rows are read, where somebody said so: files that were read otherwise count as changed.
+        # The fields of rows, if given: files that were read with other fields count as changed.
         said = reading.fields != RowFields()
         self._read_as = json.dumps(asdict(reading.fields), sort_keys=True) if said else ""
         self._files = self._files_total = self._bytes_total = 0
@@ -210,7 +208,7 @@ class _IndexRun:
         includes: Sequence[str],
         prune: bool,
     ) -> None:
-        """Write all that is new or changed below the places, then see to what is gone."""
+        """Write everything new or changed below the places, then handle deleted files."""
         known, uploaded = known_documents(self._collection, self._read_as)
         files: dict[str, SourceFile] = {}
         for place in places:
@@ -244,7 +242,7 @@ class _IndexRun:
     def _walk(
         self, place: Path, excludes: Sequence[str], includes: Sequence[str]
     ) -> Iterator[SourceFile | Problem]:
-        """The files below a place under the names that they have in the collection."""
+        """The files below a place with their sources in the collection."""
         base = place if place.is_dir() else place.parent
         for entry in walk([place], root=base, excludes=excludes, includes=includes):
             check()
@@ -255,13 +253,13 @@ class _IndexRun:
             shown = source.encode("utf-8", "backslashreplace").decode()
             if shown == source:
                 yield replace(entry, source=source)
-            else:  # names of files are bytes, and no store could keep this one
+            else:  # file names are bytes, and no store can keep this one
                 yield Problem(shown, "has a name that is not UTF-8: rename it, and index again", "name")
 
     def _gone(self, places: Sequence[Path], files: Mapping[str, SourceFile], known: set[str]) -> list[str]:
-        """Sources below the places that are no longer there.
+        """Sources below the places that no longer exist.
 
-        A folder that cannot be read right now is not gone: what is known of anything below it stays.
+        A folder that cannot be read now does not count as deleted: the chunks below it are kept.
         """
         problems = [problem for problem in self.report.problems if problem.code == "unreadable"]
         unsure = {self._names.path(problem.source) for problem in problems}
@@ -274,10 +272,10 @@ class _IndexRun:
         return gone
 
     def _index_file(self, file: SourceFile, size: int, known: str | None, writer: ChunkWriter) -> None:
-        """Index one file, which is read from disk once. ``known`` is the hash that the collection has of it.
+        """Index one file, which is read from disk once. ``known`` is its hash in the collection.
 
-        Every piece says how many there are; where they are very many, they are not held in memory until that
-        is known, but counted first and made once more.
+        Every piece carries their number. If there are very many, they are counted first and made a second
+        time instead of being held in memory.
         """
         self._files += 1
         data = load_file(file, self._reading)
@@ -304,7 +302,7 @@ class _IndexRun:
             piece.metadata["pieces"] = count
             writer.add(piece)
         if replaced and held:
-            first = held[0].metadata  # what all chunks of the file have in common, and older ones have not
+            first = held[0].metadata  # common to all chunks of the file; chunks of older versions differ
             present = [Equal(name, first[name]) for name in ("document_hash", "read_as") if name in first]
             old = And((Equal("source", file.source), Not(And(tuple(present)))))
             writer.then(partial(self._collection.delete, where=old))
@@ -315,8 +313,8 @@ class _IndexRun:
     def _pieces(
         self, file: SourceFile, data: bytes | Problem, problems: list[Problem], notes: list[str]
     ) -> Iterator[Piece]:
-        """The pieces of a file as they are made, no two of one id: rows of one key may say the same."""
-        seen: set[int] = set()  # hashes of ids: there may be millions
+        """The pieces of a file with unique ids, made lazily: rows with one key may have equal texts."""
+        seen: set[int] = set()  # hashes of ids, because there may be millions
         documents = [data] if isinstance(data, Problem) else read_bytes(data, file.source, self._reading)
         for document in documents:
             if isinstance(document, Problem):
@@ -336,7 +334,7 @@ class _IndexRun:
                 yield piece if name == piece.id else replace(piece, id=name)
 
     def written(self, batch: Batch) -> None:
-        """Count a batch that is in the collection now."""
+        """Count a batch that was written."""
         self.report.chunks += len(batch.pieces)
         self.report.encoded += len(batch.missing)
         self._bytes += sum(self._bytes_per_chunk[piece.metadata["source"]] for piece in batch.pieces)
@@ -355,7 +353,7 @@ class _IndexRun:
 
 
 class _Names:
-    """What files are called in a collection."""
+    """Maps files to sources of a collection."""
 
     def __init__(self, engine: Engine, uploaded_to: Path | None) -> None:
         url = engine.store.url
@@ -372,11 +370,11 @@ class _Names:
         return (path.relative_to(self._root) if path.is_relative_to(self._root) else path).as_posix()
 
     def path(self, source: str) -> Path:
-        """Where a source lies."""
+        """The path of a source."""
         return self._root / source
 
     def is_store(self, path: Path) -> bool:
-        """Whether a file belongs to the store itself, which may lie among the documents."""
+        """Whether a file belongs to the store itself, which may be among the documents."""
         if self._store is None:
             return False
         name = self._store.name
@@ -388,7 +386,7 @@ class _Names:
 
 
 def _hash(file: SourceFile, data: bytes | Problem) -> str | None:
-    """The hash of a file as loaded; one that is too large to be loaded now may still be what it was."""
+    """The hash of a loaded file; one that is now too large is hashed from disk, as it may be unchanged."""
     if isinstance(data, bytes):
         return digest(data)
     try:

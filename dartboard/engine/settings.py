@@ -1,11 +1,11 @@
-"""What an engine is opened with: from flags, then ``DARTBOARD_*`` variables, then a TOML file.
+"""Settings of an engine: from flags, then ``DARTBOARD_*`` variables, then a TOML file.
 
-The file is the one that ``DARTBOARD_CONFIG`` names, else ``dartboard.toml`` in this folder, else the
-user's own. Each value remembers where it came from. A file in this folder may have come with the folder: what
-it would send elsewhere or load from elsewhere has to be confirmed once (``dartboard config --trust``).
+The file is that of ``DARTBOARD_CONFIG``, otherwise ``dartboard.toml`` in the current folder, otherwise the
+user's own. Each value records its origin. A file in the current folder may come from somebody else: settings
+that would send or load something must be confirmed once (``dartboard config --trust``).
 
-Plain ``tomllib`` and a dataclass: pydantic-settings would bring pydantic into every installation, and only
-the service needs that.
+We use ``tomllib`` and a dataclass: pydantic-settings would add pydantic to every installation, and only the
+service needs that.
 """
 
 import os
@@ -24,12 +24,12 @@ from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 PREFIX = "DARTBOARD_"
 FILE = "dartboard.toml"
 SERVICE_TABLE = "serve"
-"""The table of the file that belongs to ``dartboard serve``."""
+"""The table of ``dartboard serve`` in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting with its default; checked where it is used."""
+    """All settings with their defaults; values are checked where they are used."""
 
     store: str = "index.dartboard"
     collection: str = "default"
@@ -51,58 +51,58 @@ class Settings:
 
 
 MEANING: Mapping[str, str] = {
-    "store": "where the index lives: a file path, postgresql://…, milvus://…",
+    "store": "the store of the index: a file path, postgresql://…, milvus://…",
     "collection": "the collection in the store",
     "model": "the embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
-    "retriever": "who finds candidates: hybrid, dense, bm25, colbert, rrf:dense,bm25 …",
-    "reranker": "who reads question and passage together: none, late-interaction, cross-encoder:PATH",
-    "method": "who picks from them: dartboard, mmr, top_k …",
-    "k": "how many passages an answer has",
-    "triage_k": "how many candidates there are to pick from",
-    "sigma": "spread of a question around what it means: auto or a number",
+    "retriever": "finds the candidates: hybrid, dense, bm25, colbert, rrf:dense,bm25 …",
+    "reranker": "scores pairs of question and passage: none, late-interaction, cross-encoder:PATH",
+    "method": "selects from the candidates: dartboard, mmr, top_k …",
+    "k": "how many passages are selected",
+    "triage_k": "how many candidates they are selected from",
+    "sigma": "the width of P(t|q) around the question: auto or a number",
     "chunk_method": "how documents are split: auto, tokens, sentences, markdown, code",
     "chunk_size": "longest chunk, in tokens of the model",
-    "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
-    "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL[@URL]; keys are in the environment",
-    "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
-    "answer_timeout": "seconds that an answer of dartboard ask may take; the service has its own limit",
+    "chunk_overlap": "tokens that neighbouring chunks share, if a text is split by tokens",
+    "answer_model": "writes answers: openai:MODEL@URL, gemini:MODEL[@URL]; keys are in the environment",
+    "answer_tokens": "longest answer, in tokens of that model, including its reasoning",
+    "answer_timeout": "time limit of dartboard ask in seconds; the service has its own limit",
     "trust_models": "models and retrievers that any index may choose, as NAME; NAME …",
-    "ray": "where index and eval work: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
+    "ray": "where index and eval run: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
 }
-"""One line on each setting, for people."""
+"""A one-line description of each setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
-    """Settings, and for each name where its value came from."""
+    """Settings, and the origin of each value."""
 
     settings: Settings
     sources: Mapping[str, str]
     file: Path | None
     unconfirmed: bool = False
-    """Whether the file lies in this folder and the user has not confirmed it."""
+    """Whether the file is in the current folder and the user has not confirmed it."""
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The names that the user lets any index choose."""
+        """The names that any index may choose."""
         return names_in(self.settings.trust_models)
 
     @property
     def pair_scorer(self) -> str | None:
-        """The name of the pair scorer, where one is to be used."""
+        """The name of the pair scorer, if one is used."""
         return None if self.settings.reranker == "none" else self.settings.reranker
 
     @property
     def reranker_type(self) -> RerankerType:
-        """``hybrid`` with a pair scorer, which then reads as many pairs as there are candidates."""
+        """``hybrid`` with a pair scorer, which then scores one pair per candidate."""
         return "cosine" if self.pair_scorer is None else "hybrid"
 
     def chosen(self, name: str) -> Any:
-        """The value of a setting that somebody chose; None where it is the default."""
+        """The value of a setting that is not the default; otherwise None."""
         return getattr(self.settings, name) if self.sources[name] != "default" else None
 
     def doubts(self) -> dict[str, str]:
-        """Settings of an unconfirmed file that would send or load something, each with what."""
+        """Settings of an unconfirmed file that would send or load something, with a description."""
         if not self.unconfirmed:
             return {}
         ours = (name for name, source in self.sources.items() if source == str(self.file))
@@ -121,14 +121,14 @@ def load_settings(
     """Settings from all three places.
 
     Args:
-        flags: values by setting; those that are None were not given.
-        options: the names of flags that are not called like their setting, for errors.
-        environment: by default that of the process.
-        folder: where ``dartboard.toml`` is looked for; by default the present folder.
-        confirmed: False also returns what the user would have to confirm: to show it, not to use it.
+        flags: Values by setting; None means not given.
+        options: The names of flags that differ from their setting, for error messages.
+        environment: By default that of the process.
+        folder: Where ``dartboard.toml`` is looked up; by default the current folder.
+        confirmed: False also returns settings that need a confirmation: to show them, not to use them.
 
     Raises:
-        ConfigError: a value is of another type, or a setting needs to be confirmed.
+        ConfigError: a value has the wrong type, or a setting needs a confirmation.
     """
     environment = os.environ if environment is None else environment
     file = _file(environment, folder or Path.cwd())
@@ -154,11 +154,11 @@ def load_settings(
 
 
 def unconfirmed(file: Path | None, name: str, value: object, what: str) -> ConfigError:
-    """What is said of a setting that came with a folder."""
+    """The error message for a setting of an unconfirmed file."""
     return ConfigError(
-        f"{file} sets {name} = {shown(str(value))!r}: {what}. A file in the present folder may have come "
+        f"{file} sets {name} = {shown(str(value))!r}: {what}. A file in the current folder may have come "
         "with it, so nothing was done. If it is yours, or you have read it: dartboard config --trust (once, "
-        "until it changes). Else give the setting by a flag or a variable, or go to another folder"
+        "until it changes). Otherwise set it with a flag or a variable, or use another folder"
     )
 
 
@@ -175,7 +175,7 @@ def _unconfirmed(file: Path | None, environment: Mapping[str, str]) -> bool:
 def _file(environment: Mapping[str, str], folder: Path) -> Path | None:
     if named := environment.get(f"{PREFIX}CONFIG"):
         if not Path(named).is_file():
-            raise ConfigError(f"{PREFIX}CONFIG names {named!r}, which is no file")
+            raise ConfigError(f"{PREFIX}CONFIG names {named!r}, which is not a file")
         return Path(named)
     from platformdirs import user_config_path
 
@@ -208,7 +208,7 @@ _OPTIONS = {"triage_k": "--triage"}
 
 
 def _checked(name: str, value: Any, where: str, options: Mapping[str, str]) -> Any:
-    """The value in the type of its setting; text is read as a number where one is wanted."""
+    """The value in the type of its setting; text is parsed if a number is expected."""
     wanted = _types()[name]
     try:
         if wanted is str and isinstance(value, str) and value.strip():

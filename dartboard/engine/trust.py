@@ -1,17 +1,18 @@
-"""Whether a name that came from a file may choose what is loaded and where data are sent.
+"""Whether a name from a file may choose what is loaded and where data is sent.
 
-An index stores the names of its model and its retriever, and a ``dartboard.toml`` may lie in any folder.
-Either may be a stranger's. By itself such a name chooses only what ships with dartboard. Everything else (an
-endpoint, weights in a folder or on a hub, a plug-in, a server) is refused until the user has confirmed it:
+An index stores the names of its model and its retriever, and a ``dartboard.toml`` may be in any folder.
+Either may come from an untrusted source. Without confirmation, such a name can choose only what ships with
+dartboard. Everything else (an endpoint, weights in a folder or on a hub, a plug-in, a server) is rejected
+until the user has confirmed it:
 
 - by naming exactly the same model (``--model``, ``model=…``, ``DARTBOARD_TRUST_MODELS``), or by having made
   the index with it on this machine;
-- by ``--trust-model``, or ``trust_model=True`` in Python: whatever this index names.
+- by ``--trust-model``, or ``trust_model=True`` in Python, for all names in this index.
 
-What was confirmed is kept with the user (:mod:`dartboard.engine.trust_store`), never in the index.
+Confirmations are stored with the user (:mod:`dartboard.engine.trust_store`), never in the index.
 
-API keys go to the provider's own host and to hosts that the user named. ``--trust-model`` alone sends no key
-to a host that only the index names.
+API keys are sent to the provider's own host and to hosts that the user named. ``--trust-model`` alone sends
+no key to a host that only the index names.
 """
 
 import hashlib
@@ -33,14 +34,14 @@ from dartboard.stores import Store
 from dartboard.stores.urls import without_password
 
 STORED = ("model", "retriever")
-"""The settings of a collection that are names."""
+"""The settings of a collection that hold names."""
 
 _in_memory: "WeakKeyDictionary[Store, str]" = WeakKeyDictionary()
 _LONGEST = 300
 
 
 def foreign(setting: str, name: str) -> str | None:
-    """What a name would send or load, for people; None where it chooses only what ships with dartboard."""
+    """What a name would send or load, as text; None if it chooses only what ships with dartboard."""
     name = name.strip()
     match setting:
         case "model":
@@ -78,12 +79,12 @@ def confirm(
     collection: str,
     trust: bool | Sequence[str] = False,
 ) -> bool:
-    """See that a stored name may be used; returns whether an API key may go to the host that it names.
+    """Check that a stored name may be used; returns whether an API key may be sent to its host.
 
-    ``trust`` is True for whatever is stored, or the names that the user gave.
+    ``trust`` is True for any stored name, or the names that the user gave.
 
     Raises:
-        UntrustedModelError: the name needs a confirmation and there is none.
+        UntrustedModelError: the name needs a confirmation and has none.
     """
     what = foreign(setting, name)
     if what is None or name.strip() in _named(trust):
@@ -95,14 +96,14 @@ def confirm(
 
 
 def remember(place: str, setting: str, name: str, *, with_key: bool) -> None:
-    """Keep that the user confirmed a name for a place; names that need no confirmation are not kept."""
+    """Store that the user confirmed a name for a place; names that need no confirmation are not stored."""
     if foreign(setting, name) is None or known(place, setting, name) in (True, with_key):
         return
     keep(place, setting, name.strip(), with_key)
 
 
 def trust_stored(store: Store, collections: Sequence[str]) -> list[str]:
-    """Confirm what collections of a store name, as ``--trust-model`` asks; returns what to tell the user."""
+    """Confirm the names in collections of a store (``--trust-model``); returns messages for the user."""
     told = []
     for collection in collections:
         for setting, name in stored_names(store.open(collection).manifest.settings).items():
@@ -118,7 +119,7 @@ def trust_stored(store: Store, collections: Sequence[str]) -> list[str]:
 
 
 def carry(source: str, target: str, settings: Mapping[str, object]) -> None:
-    """What was confirmed for one place holds for a copy of it: a snapshot, or what is restored from one."""
+    """Copy confirmations of one place to its copy: a snapshot, or a restored collection."""
     for setting, name in stored_names(settings).items():
         with_key = known(source, setting, name)
         if with_key is not None:
@@ -126,12 +127,12 @@ def carry(source: str, target: str, settings: Mapping[str, object]) -> None:
 
 
 def trust_file(file: Path) -> None:
-    """Confirm a file of settings as it is now; a change has to be confirmed again."""
+    """Confirm a settings file with its current content; a change needs a new confirmation."""
     keep(_path(file), "settings", _digest(file), True)
 
 
 def is_trusted_file(file: Path) -> bool:
-    """Whether the file was confirmed as it is now."""
+    """Whether the file was confirmed with its current content."""
     return known(_path(file), "settings", _digest(file)) is not None
 
 
@@ -141,12 +142,12 @@ def stored_names(settings: Mapping[str, object]) -> dict[str, str]:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Names with semicolons between."""
+    """Split names at semicolons."""
     return tuple(name.strip() for name in text.split(";") if name.strip())
 
 
 def place_of(store: Store | str | Path) -> str:
-    """A store or a file, as it is written down: an absolute path, or a URL without its password."""
+    """The identity of a store or file in confirmations: an absolute path, or a URL without its password."""
     if isinstance(store, (str, Path)):
         return _path(Path(store))
     url = without_password(store.url)
@@ -158,7 +159,7 @@ def place_of(store: Store | str | Path) -> str:
 
 
 def shown(text: str) -> str:
-    """A name from a file, harmless for a terminal and not too long."""
+    """A name from a file, shortened and safe to print on a terminal."""
     return shortened(text, _LONGEST)
 
 
@@ -167,14 +168,14 @@ def _of_model(name: str) -> str:
     named = endpoint_name(name)
     if named is not None:
         url, origin = shown(named.base_url), _origin(named.base_url)
-        if not url.isascii():  # letters that only look like those of another host
+        if not url.isascii():  # may contain letters that look like those of another host
             url = f"{url!a}, the host {origin[1] if origin else '?'}"
         return f"questions and texts would be sent to {url}"
     if kind == "onnx":
         return f"weights would be loaded from the folder {shown(rest)!r}"
     if kind == "sentence-transformers":
         return f"weights would be loaded from {shown(rest)!r}, a folder or a name on the Hugging Face hub"
-    return "it is no model that ships with dartboard"
+    return "it is not a model that ships with dartboard"
 
 
 def _of_retriever(name: str) -> str:
@@ -203,7 +204,7 @@ def _key_of(name: str) -> str:
 
 
 def _users_host(name: str) -> bool:
-    """Whether the host is the provider's own, or the one that the user's environment names for it."""
+    """Whether the host is the provider's own, or the one in the user's environment."""
     named = endpoint_name(name)
     if named is None:
         return True
@@ -213,7 +214,7 @@ def _users_host(name: str) -> bool:
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port, as the client reads them; None where it is no URL."""
+    """Scheme, host and port, as the client reads them; None if it is not a URL."""
     import httpx
 
     try:

@@ -1,6 +1,6 @@
-"""What the user confirmed, kept in the folder ``trusted`` of the user's configuration folder.
+"""The user's confirmations, in the folder ``trusted`` of the user's configuration folder.
 
-One small file for each place (a store, a snapshot, a file of settings), setting and name.
+One small file per place (a store, a snapshot, a settings file), setting and name.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "DARTBOARD_TRUST_MODELS"
-"""Names of models and retrievers that any index may choose, with semicolons between."""
+"""Names of models and retrievers that any index may choose, separated by semicolons."""
 
 logger = logging.getLogger(__name__)
 
@@ -20,14 +20,14 @@ _this_process: dict[str, bool] = {}
 
 
 def folder() -> Path:
-    """Where confirmations are kept."""
+    """The folder of confirmations."""
     from platformdirs import user_config_path
 
     return user_config_path("dartboard") / "trusted"
 
 
 def known(place: str, setting: str, name: str) -> bool | None:
-    """Whether a key goes along with a name that was confirmed for a place; None where it was not."""
+    """Whether a key may be sent for a confirmed name; None if the name is not confirmed for the place."""
     mark = _mark(place, setting, name)
     try:
         kept = json.loads((folder() / f"{mark}.json").read_text(encoding="utf-8"))
@@ -39,13 +39,13 @@ def known(place: str, setting: str, name: str) -> bool | None:
 
 
 def _mark(place: str, setting: str, name: str) -> str:
-    """The name of the file for a confirmation."""
+    """The file name of a confirmation."""
     parts = json.dumps([place, setting, _located(setting, name.strip())])
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _located(setting: str, name: str) -> str:
-    """The name, with the present folder where it holds a path that starts there: elsewhere it is another."""
+    """The name, with the current folder if it is a relative path, which means another file elsewhere."""
     kind, _, rest = name.partition(":")
     if setting == "model" and kind in ("onnx", "sentence-transformers"):
         relative = not Path(rest).is_absolute() and Path(rest).exists()
@@ -56,7 +56,7 @@ def _located(setting: str, name: str) -> str:
 
 
 def keep(place: str, setting: str, name: str, with_key: bool) -> None:
-    """One file, there as a whole or not at all, for its owner alone; this process where that cannot be."""
+    """Write one file, atomically and readable only by its owner; in memory if that fails."""
     mark, where = _mark(place, setting, name), folder()
     if place.startswith("memory:"):
         _this_process[mark] = with_key
@@ -74,7 +74,7 @@ def keep(place: str, setting: str, name: str, with_key: bool) -> None:
     except OSError as error:
         _this_process[mark] = with_key
         logger.warning(
-            "what you trust cannot be kept in %s (%s): name the model each time, or set %s",
+            "what you trust cannot be stored in %s (%s): name the model each time, or set %s",
             where,
             error.strerror or error,
             VARIABLE,

@@ -1,9 +1,9 @@
-"""Runs and judgements in, numbers and reports out.
+"""Evaluation: measures, comparisons and reports from runs and judgements.
 
-The specification's metrics for one list are functions (:func:`ndcg_at_k` …); :func:`evaluate` computes
-measures by name (``"ndcg@10"``) for all queries of a run at once; :func:`evaluate_dataset` lets systems
-answer a data set and compares them, and :func:`write_report` puts the results into a folder. A new metric
-goes into ``metric_formulas`` and ``measures``, a new baseline into ``baselines`` and ``registry``.
+The specification's metrics for one list are functions (:func:`ndcg_at_k` …). :func:`evaluate` computes
+measures by name (``"ndcg@10"``) for all queries of a run at once. :func:`evaluate_dataset` runs systems on a
+data set and compares them, and :func:`write_report` writes the results to a folder. Add a new metric to
+``metric_formulas`` and ``measures``, and a new baseline to ``baselines`` and ``registry``.
 """
 
 from dartboard.evaluation.baselines import System

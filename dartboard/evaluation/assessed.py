@@ -1,4 +1,4 @@
-"""Former names of :mod:`~dartboard.evaluation.judged_run`, for plug-ins that were written with them."""
+"""Former names of :mod:`~dartboard.evaluation.judged_run`, for existing plug-ins."""
 
 from dartboard.evaluation.judged_run import JudgedRun as Assessed
 

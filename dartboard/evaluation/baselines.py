@@ -1,8 +1,8 @@
-"""What is compared: Dartboard, the baselines, retrievers and recorded runs, each a :class:`System`.
+"""The compared systems: Dartboard, baselines, retrievers and recorded runs, each a :class:`System`.
 
-A system ranks a question's candidates; several seeds make it several runs. Selection goes through
-:mod:`dartboard.selection` and the pair-scorer variants through :class:`~dartboard.core.DartboardRetriever`:
-what is measured is what users run. :mod:`dartboard.evaluation.registry` makes systems by name.
+A system ranks a question's candidates; with several seeds it gives several runs. Selection uses
+:mod:`dartboard.selection`, and the pair-scorer variants use :class:`~dartboard.core.DartboardRetriever`, so
+the measured code is the code that users run. :mod:`dartboard.evaluation.registry` makes systems by name.
 """
 
 import hashlib
@@ -33,18 +33,18 @@ from dartboard.types import Dataset, FloatArray
 
 
 class System(Protocol):
-    """A way to answer questions: whatever has a name, seeds and a ``rank`` can be compared.
+    """Anything with a name, seeds and a ``rank`` method can be compared.
 
-    ``seeds`` has more than one entry where chance decides; one run is made with each.
+    ``seeds`` has more than one entry if the system is random; each gives one run.
     """
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
 
     @property
     def seeds(self) -> Sequence[int]:
-        """One run is made with each."""
+        """Each seed gives one run."""
 
     def rank(self, question: Question, k: int, seed: int) -> Sequence[str]:
         """At most k chunk ids, best first."""
@@ -52,7 +52,7 @@ class System(Protocol):
 
 @dataclass(frozen=True)
 class SelectionSystem:
-    """A selection method over the candidates' vectors; ``sigma`` matters to Dartboard alone."""
+    """A selection method on the candidates' vectors; only Dartboard uses ``sigma``."""
 
     name: str
     method: Method
@@ -67,7 +67,7 @@ class SelectionSystem:
 
 @dataclass(frozen=True)
 class RandomSystem:
-    """Random candidates, other ones for every question and seed."""
+    """Random candidates, different for every question and seed."""
 
     seeds: Sequence[int] = tuple(range(10))
     name: str = "random"
@@ -81,10 +81,9 @@ class RandomSystem:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Perfect retrieval, from the whole corpus: the best grades first, of those the kernel, then new facets.
+    """Perfect retrieval from the whole corpus: best grades first, among those the kernel, then new facets.
 
-    One copy of each base, then further copies of what is relevant; what is left of k is filled with the
-    nearest candidates.
+    It takes one copy of each base, then further relevant copies, and fills up with the nearest candidates.
     """
 
     judgements: Judgements
@@ -131,7 +130,7 @@ class Oracle:
 
     @cached_property
     def _copy_of(self) -> Mapping[str, str]:
-        """One chunk of each base: the base itself where it is a chunk, else the first by id."""
+        """One chunk of each base: the base itself if it is a chunk, otherwise the first by id."""
         known = self.judgements
         chunks = {chunk_id for judged in known.qrels.values() for chunk_id in judged}
         chunks |= {chunk_id for ids in known.kernels.values() for chunk_id in ids}
@@ -146,7 +145,7 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Pyversity:
-    """A strategy of pyversity with its own defaults."""
+    """A strategy of pyversity with its default parameters."""
 
     strategy: str
     seeds: Sequence[int] = (0,)
@@ -166,7 +165,7 @@ class Pyversity:
 
 @dataclass(frozen=True)
 class PairScorerSystem:
-    """Dartboard with a pair scorer that reads the texts: the variants ``crossencoder`` and ``hybrid``."""
+    """Dartboard with a pair scorer on the texts: the variants ``crossencoder`` and ``hybrid``."""
 
     variant: RerankerType
     scorer: PairScorer
@@ -187,37 +186,37 @@ class PairScorerSystem:
 
 
 class KnownVector(EmbeddingModel):
-    """A model that knows one vector: the question's, which the data set brought along."""
+    """A model with one vector: the question's, from the data set."""
 
     def __init__(self, vector: FloatArray) -> None:
         self._vector = vector.astype(np.float32)
 
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> FloatArray:
-        """The one vector for every text."""
+        """The same vector for every text."""
         count = 1 if isinstance(texts, str) else len(texts)
         return np.repeat(self._vector[None], count, axis=0)
 
     @property
     def embedding_dim(self) -> int:
-        """Of the one vector."""
+        """The vector's dimension."""
         return self._vector.size
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run that something else made."""
+    """A run that another program made."""
 
     name: str
     run: Mapping[str, Sequence[str]]
     seeds: Sequence[int] = (0,)
 
     def rank(self, question: Question, k: int, seed: int) -> Sequence[str]:
-        """The picks; none where the run lacks the question."""
+        """The picks; none if the run lacks the question."""
         return self.run.get(question.query_id, ())[:k]
 
 
 def check_unique(systems: Sequence[System]) -> None:
-    """Reports name systems, so no two may share a name."""
+    """Check that no two systems have the same name, because reports identify them by name."""
     names = [system.name for system in systems]
     if not names:
         raise ConfigError("no system to evaluate: name at least one")
@@ -227,23 +226,23 @@ def check_unique(systems: Sequence[System]) -> None:
 
 
 RETRIEVERS = tuple(sorted(NAMES - {"multi-vector"}))
-"""What ``--systems`` takes of our own retrievers; data sets have no parts for a multi-vector one."""
+"""Built-in retrievers for ``--systems``; data sets have no parts for a multi-vector one."""
 
 _INDEX_BATCH = 256
 """Chunks that are indexed at a time: token vectors of a whole corpus would fill the memory."""
 
 
 def is_retriever(name: str) -> bool:
-    """Whether the name is a retriever's, whatever comes after the colon; a selector's name comes first."""
+    """Whether the name, before any colon, is a retriever's; selectors take precedence."""
     kind = name.partition(":")[0]
     return kind in RETRIEVERS or (kind in names("retriever") and kind not in names("selector"))
 
 
 class RetrieverSystem:
-    """A retriever by name over the whole corpus, not over the candidates that triage leaves.
+    """A retriever by name over the whole corpus instead of the triaged candidates.
 
-    ``model`` is the one that embedded the data set. The chunks lie in a store in memory, which is filled
-    when the first question is asked.
+    ``model`` is the one that embedded the data set. The chunks are in a memory store, which is filled with
+    the first question.
     """
 
     seeds: Sequence[int] = (0,)

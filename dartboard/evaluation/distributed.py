@@ -1,9 +1,9 @@
-"""Questions answered by the machines of a cluster, a few in one piece of work.
+"""Answer questions on the machines of a cluster, a few per task.
 
-The data set goes there once, as arrays and lists of text, and stays where every machine can read it; systems
-go as one line of JSON each. What comes back are the picks, which do not depend on the machine, and the
-seconds that they took, which do. Systems that are values (a method and its numbers) can be sent; those that
-hold something else, such as judgements, a run file or a scorer of the caller's own, run here.
+The data set is sent once, as arrays and lists of text, and shared by all machines; systems are sent as one
+line of JSON each. The results are the picks, which do not depend on the machine, and the seconds that they
+took, which do. Only systems that consist of values (a method and its numbers) can be sent; those with other
+objects, such as judgements, a run file or a custom scorer, run here.
 """
 
 import json
@@ -28,14 +28,14 @@ from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
 from dartboard.types import Chunk, Dataset
 
 GROUP = 4
-"""Questions in one piece of work: enough to outweigh its journey, few enough to lose."""
+"""Questions per task: enough to outweigh the transfer, few enough to lose."""
 
 Answered = list[tuple[str, str, list[list[str]], float]]
-"""Parts as they travel."""
+"""Parts as plain values."""
 
 
 class ClusterRunner:
-    """Answers questions on machines that were examined first."""
+    """Answers questions on machines that were checked first."""
 
     def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
         self._cluster = cluster
@@ -46,12 +46,12 @@ class ClusterRunner:
         self.slots = cluster.slots()
 
     def takes(self, system: System) -> bool:
-        """Whether the system can be told to another machine."""
+        """Whether the system can be sent to another machine."""
         readable = self._reads or not isinstance(system, PairScorerSystem)
         return readable and system_to_json(system) is not None
 
     def parts(self, triage: Triage, asked: Sequence[Asked], *, depth: int) -> Iterator[list[Part]]:
-        """The parts of a few questions at a time, as they are finished."""
+        """The parts of a few questions at a time, in order of completion."""
         if not asked:
             return
         kept = self._put(triage)
@@ -72,7 +72,7 @@ class ClusterRunner:
             yield [Part(*one) for one in answered]
 
     def _put(self, triage: Triage) -> list[Any]:
-        """The data set where machines can read it: the last one is remembered."""
+        """Share the data set with the machines; the last one is cached."""
         if self._kept is None or self._kept[0] is not triage:
             self._kept = None
             self._kept = (triage, self._cluster.keep(_plain(triage.dataset)))
@@ -80,7 +80,7 @@ class ClusterRunner:
 
 
 def _plain(dataset: Dataset) -> dict[str, Any]:
-    """What answering needs of a data set; judgements stay here."""
+    """The fields of a data set that answering needs; judgements stay here."""
     return {
         "name": dataset.name,
         "ids": [chunk.id for chunk in dataset.chunks],
@@ -113,7 +113,7 @@ def answer_some(
 
 
 _held: dict[tuple[str, int], Triage] = {}
-"""The data set that this worker answers from; the next one takes its place."""
+"""The data set of this worker; replaced by the next one."""
 
 
 def _triage(kept: list[Any], triage_k: int) -> Triage:
@@ -125,7 +125,7 @@ def _triage(kept: list[Any], triage_k: int) -> Triage:
 
 
 def _dataset(found: dict[str, Any]) -> Dataset:
-    vectors = np.array(found["vectors"])  # of its own: what is shared can be let go
+    vectors = np.array(found["vectors"])  # a copy, so that the shared memory can be freed
     chunks = [
         Chunk.trusted(name, text, vector, {})
         for name, text, vector in zip(found["ids"], found["texts"], vectors, strict=True)
@@ -142,7 +142,7 @@ def _dataset(found: dict[str, Any]) -> Dataset:
 
 @lru_cache(maxsize=1)
 def _scorer(items: tuple[tuple[str, Any], ...]) -> PairScorer:
-    """Late interaction over the worker's model, with what it remembers of passages."""
+    """Late interaction over the worker's model, with its cache of passages."""
     model: Any = load_model(dict(items)).model
     if model is None:
         raise ClusterError("no model was named to read texts with")
@@ -155,7 +155,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 def system_to_json(system: System) -> str | None:
-    """The system as one line of text; None for one that holds more than values."""
+    """The system as one line of text; None for one that holds other objects."""
     from dartboard.embeddings import default_model
 
     seeds = list(system.seeds)
@@ -181,7 +181,7 @@ def system_to_json(system: System) -> str | None:
 
 
 def system_from_json(description: str, scorer: Callable[[], PairScorer]) -> System:
-    """The system that a text describes; ``scorer`` makes the pair scorer of those that read."""
+    """The system from its text; ``scorer`` makes the pair scorer of systems that read texts."""
     told = json.loads(description)
     kind, seeds = told["kind"], tuple(told["seeds"])
     if kind == "selecting":

@@ -1,7 +1,7 @@
-"""From a configuration to results: one plain, JSON-ready record a data set.
+"""From a configuration to results: one JSON-ready record per data set.
 
-Everything that reports show is in these records, and nothing that differs from run to run: the same seed
-gives the same bytes. Times are kept apart.
+The records contain everything that reports show, and nothing that differs between runs: the same seed gives
+the same bytes. Times are stored separately.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,9 +39,9 @@ DIGITS = 6
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """One data set's results: ``record`` for reports; runs, scores a query and seconds beside it.
+    """Results of one data set: ``record`` for reports; runs, scores per query, and seconds.
 
-    ``added`` are scores of a measure that was taken elsewhere, about queries of its own.
+    ``added`` are scores of a measure that was computed elsewhere, possibly on other queries.
     """
 
     record: dict[str, Any]
@@ -62,20 +62,20 @@ def evaluate_dataset(
     remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> Outcome:
-    """Let all systems answer, measure them, compare them with the reference.
+    """Run all systems, measure them, and compare them with the reference.
 
     Args:
-        dataset: chunks, queries and judgements, from :mod:`dartboard.datasets`.
-        config: systems, measures, depths and seeds.
-        scorer: makes the pair scorer of systems that read texts; late interaction by default.
-        model: gives the model that embedded the data set, where it is not the default one.
-        journal_dir: a folder that keeps finished questions.
-        resume: go on from what the journal has.
-        remote: machines that answer for the systems that can run there.
-        listener: hears about progress.
+        dataset: Chunks, queries and judgements, from :mod:`dartboard.datasets`.
+        config: Systems, measures, depths and seeds.
+        scorer: Makes the pair scorer of systems that read texts; by default late interaction.
+        model: Returns the model that embedded the data set, if it is not the default one.
+        journal_dir: The folder of finished questions.
+        resume: Continue from the journal.
+        remote: Machines that run the systems that can run there.
+        listener: Called with the progress.
 
     Raises:
-        ConfigError: no judged query, a reference that takes no part, or a measure that the data lacks.
+        ConfigError: no query is judged, the reference is not among the systems, or the data lacks a measure.
     """
     judgements, content = Judgements.of(dataset), Content.of(dataset)
     if not judgements.query_ids:
@@ -119,7 +119,7 @@ def evaluate_dataset(
 
 
 def _check_reference(config: EvaluationConfig, chosen: AvailableSystems) -> None:
-    """Whoever names a reference means it; the default gives way where it does not take part."""
+    """An explicit reference must be among the systems; the default one is replaced if it is not."""
     names = [system.name for system in chosen.systems]
     if config.reference not in (*names, *chosen.skipped, REFERENCE):
         raise ConfigError(
@@ -163,7 +163,7 @@ def _record(
 
 
 def with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> dict[str, Any]:
-    """For each system and measure its mean, with a bootstrap interval over queries."""
+    """The mean of each system and measure, with a bootstrap interval over queries."""
     names = [(system, measure) for system, found in scores.items() for measure in found.values]
     columns = np.stack([scores[system].values[measure] for system, measure in names], axis=1)
     low, high = bootstrap(columns, resamples=config.resamples, seed=config.seed)
@@ -175,7 +175,7 @@ def with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> di
 
 
 def comparisons(scores: Mapping[str, Scores], reference: str, config: EvaluationConfig) -> dict[str, Any]:
-    """For each measure, every other system against the reference, p values corrected over systems."""
+    """For each measure, every other system against the reference, with p-values corrected over systems."""
     others = [name for name in scores if name != reference]
     if not others:
         return {}
@@ -201,7 +201,7 @@ def comparisons(scores: Mapping[str, Scores], reference: str, config: Evaluation
 
 
 def rounded(value: Any) -> Any:
-    """Floats to six digits, wherever they stand: readable, and the same on machines that add otherwise."""
+    """Round all floats to six digits: readable, and the same on machines that sum differently."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):
@@ -219,9 +219,9 @@ def add_measure(
     *,
     about: Mapping[str, Any],
 ) -> Outcome:
-    """The outcome with one more measure of every system, taken elsewhere; ``about`` says how.
+    """Add a measure of every system that was computed elsewhere; ``about`` describes it.
 
-    It may be about fewer queries than the rest, such as those whose answer is known.
+    It may cover fewer queries than the others, such as those with a known answer.
     """
     record = dict(outcome.record)
     intervals = rounded(with_intervals(scores, config))

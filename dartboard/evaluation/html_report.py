@@ -1,4 +1,4 @@
-"""Results as one page that stands alone: no script, no font, no picture from anywhere else."""
+"""Results as one self-contained HTML page: no scripts, fonts or pictures from elsewhere."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -64,7 +64,7 @@ def page(
     scores: Mapping[str, Mapping[str, Scores]],
     queries: Mapping[str, Mapping[str, str]],
 ) -> str:
-    """The report: ``scores[dataset][system]`` and ``queries[dataset][query_id]`` go with the records."""
+    """The report; ``scores[dataset][system]`` and ``queries[dataset][query_id]`` belong to the records."""
     names = ", ".join(record["dataset"] for record in records)
     body = [
         f"<h1>Evaluation: {escape(names)}</h1>",
@@ -79,7 +79,7 @@ def page(
 
 
 def document(title: str, body: Sequence[str]) -> str:
-    """A page of its own: the style inside, nothing fetched from anywhere."""
+    """A complete page with inline styles; nothing is fetched."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -137,7 +137,7 @@ _NOTES = {
 
 
 def _table(head: Sequence[str], rows: Iterable[str]) -> str:
-    """A table that scrolls sideways where it is too wide; ``head`` are cells, ``rows`` whole elements."""
+    """A table that scrolls horizontally if it is too wide; ``head`` are cells, ``rows`` whole elements."""
     top = "".join(f"<th>{cell}</th>" for cell in head)
     return (
         f"<div class='scroll'><table><thead><tr>{top}</tr></thead>"
@@ -150,7 +150,7 @@ def _row_class(system: str, reference: str) -> str:
 
 
 def _headline(record: Mapping[str, Any]) -> str:
-    """The table that is read first: a bar a system, and a verdict in colour."""
+    """The first table: one bar per system, and a coloured verdict."""
     more = headline_measures(record)
     title = record["measures"][record["headline"]["quality"]]
     head = ["system", escape(title), "", *(escape(record["measures"][name]) for name in more)]
@@ -184,7 +184,7 @@ def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]
 
 
 def _overview(records: Sequence[Mapping[str, Any]]) -> str:
-    """One line a system over all data sets, where there are several; best mean first."""
+    """One line per system over several data sets; best mean first."""
     if len(records) < 2:
         return ""
     found = {
@@ -225,7 +225,7 @@ def card(title: str, note: str, picture: str | None, *, wide: bool = False) -> s
 
 
 def _queries_card(record: Mapping[str, Any], scores: Mapping[str, Scores], queries: Mapping[str, str]) -> str:
-    """Query by query against the best rival, the outliers by name."""
+    """Query by query against the best rival, with the outliers by name."""
     other = rival(record)
     if other is None:
         return ""
@@ -255,9 +255,9 @@ def _queries_card(record: Mapping[str, Any], scores: Mapping[str, Scores], queri
 
 
 def _scatter_measure(record: Mapping[str, Any]) -> str:
-    """nDCG at the greatest depth, which tells queries apart, copies counted once; else the headline.
+    """nDCG at the greatest depth, with copies counted once; otherwise the headline measure.
 
-    Where facets are shared by several passages, the headline: nDCG would reward telling one of them twice.
+    If several passages share a facet, the headline measure, because nDCG would reward repetition.
     """
     quality = str(record["headline"]["quality"])
     measures = [Measure.parse(name) for name in record["measures"]]
@@ -281,7 +281,7 @@ def _left_out(record: Mapping[str, Any]) -> str:
 
 
 def _details(record: Mapping[str, Any]) -> str:
-    """All numbers, folded away."""
+    """All numbers, in a collapsed section."""
     systems = [row.system for row in rows(record)]
     measured = (
         f"<tr><td>{escape(title)}</td>"

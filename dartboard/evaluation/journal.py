@@ -1,8 +1,8 @@
-"""What is finished, one line a question and system, appended as it is made.
+"""Finished work, one line per question and system, appended as it is made.
 
-An interrupted evaluation goes on from here. The first line says what the picks were made for; picks made
-for anything else are refused, and a line torn by a crash is dropped. Verdicts, which cost money, have a
-stricter journal of their own (:mod:`dartboard.mining.verdict_journal`).
+An interrupted evaluation resumes from here. The first line describes the settings of the picks; picks for
+other settings are rejected, and a line torn by a crash is dropped. Verdicts, which cost money, have their own
+stricter journal (:mod:`dartboard.mining.verdict_journal`).
 """
 
 import json
@@ -20,7 +20,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The picks of one system for one question, one list a seed, and the seconds that they took."""
+    """The picks of one system for one question, one list per seed, and the seconds that they took."""
 
     system: str
     query_id: str
@@ -46,7 +46,7 @@ class Journal:
         self._file.flush()
 
     def add(self, part: Part) -> None:
-        """Keep a finished part; any thread may."""
+        """Append a finished part; thread-safe."""
         with self._lock:
             self.parts[part.system, part.query_id] = part
             self._write_part(part)
@@ -88,7 +88,7 @@ class Journal:
 
 
 def file_name(name: str) -> str:
-    """A data set's or a system's name as part of a path: what could lead elsewhere becomes ``_``."""
+    """A name of a data set or system as part of a path: unsafe characters become ``_``."""
     return re.sub(r"[^\w.@+-]", "_", name).lstrip(".") or "_"
 
 

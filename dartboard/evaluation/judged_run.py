@@ -1,7 +1,7 @@
-"""A run laid against the judgements: where in each list something counts, as flat arrays.
+"""A run matched with the judgements: the hits of every list, as flat arrays.
 
-Most of what a run returns is not relevant. One pass over the lists keeps the hits alone, and every measure
-is then a few NumPy calls over the hits of all queries together.
+Most results of a run are not relevant. One pass over the lists keeps only the hits, and every measure is then
+a few NumPy calls over the hits of all queries.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,15 +18,15 @@ from dartboard.types import FloatArray, IntArray
 
 Ranking = Sequence[str] | Mapping[str, float]
 Run = Mapping[str, Ranking]
-"""For each query a list, which is a ranking as it stands, or a mapping of ids to scores.
+"""For each query a list, which is a ranking, or a mapping of ids to scores.
 
-A mapping is ranked by falling score and **equal scores by falling id**: trec_eval's rule, so that published
-figures come out the same. Files are read and written by :mod:`dartboard.datasets.trec`.
+A mapping is sorted by decreasing score, **ties by decreasing id**, as in trec_eval, so that published
+figures are reproduced. :mod:`dartboard.datasets.trec` reads and writes the files.
 """
 
 
 def ranked(ranking: Ranking) -> Sequence[str]:
-    """Ids from the best down; equal scores by falling id, as in trec_eval."""
+    """Ids, best first; ties by decreasing id, as in trec_eval."""
     if not isinstance(ranking, Mapping):
         return ranking
     names = list(ranking)
@@ -40,9 +40,9 @@ def ranked(ranking: Ranking) -> Sequence[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedRun:
-    """``query`` and ``rank`` (from 0) of each hit, ``(h,)``, by query and then by rank; ``bases`` name them.
+    """``query`` and ``rank`` (from 0) of each hit, ``(h,)``, sorted by query and rank, with their ``bases``.
 
-    ``lists`` are the picks of every judged query; those of a query that the run lacks are empty.
+    ``lists`` are the picks of every judged query; empty if the run lacks the query.
     """
 
     judgements: Judgements
@@ -54,12 +54,12 @@ class JudgedRun:
 
     @classmethod
     def of(cls, run: Run, judgements: Judgements, content: Content | None = None) -> Self:
-        """Lay a run against the judgements.
+        """Match a run with the judgements.
 
         Args:
-            run: for each query id, chunk ids from the best down, or ids with scores.
-            judgements: what is relevant.
-            content: vectors and clusters of the chunks, for metrics that look at them.
+            run: For each query id, chunk ids, best first, or ids with scores.
+            judgements: What is relevant.
+            content: Vectors and clusters of the chunks, for metrics that need them.
         """
         base_of = judgements.base_of
         if not base_of:
@@ -106,7 +106,7 @@ class JudgedRun:
 
     @cached_property
     def grade(self) -> FloatArray:
-        """``(h,)`` the grade of each hit; 0 for what only a facet or a kernel names."""
+        """``(h,)``: the grade of each hit; 0 if only a facet or a kernel names it."""
         grades = self.judgements.grades
         return np.array(
             [grades[q].get(base, 0.0) for q, base in zip(self.query.tolist(), self.bases, strict=True)]
@@ -114,7 +114,7 @@ class JudgedRun:
 
     @cached_property
     def plain(self) -> Self:
-        """The same run by chunk ids, no chunk a copy of another: what the plain measures are about."""
+        """The same run by chunk ids, for the plain measures: copies count as different chunks."""
         judgements = self.judgements
         if not judgements.grouped:
             return self
@@ -123,7 +123,7 @@ class JudgedRun:
 
     @cached_property
     def set_hits(self) -> tuple[IntArray, IntArray]:
-        """Hits and the sufficient sets that they are in, one entry a pair: place in the flat arrays, set."""
+        """Hits and the sufficient sets that contain them, one entry per pair: index of the hit, set."""
         sets = self.judgements.sufficient
         first = np.searchsorted(self.judgements.set_queries, np.arange(len(sets)))
         pairs = [
@@ -137,7 +137,7 @@ class JudgedRun:
 
     @cached_property
     def facet_hits(self) -> tuple[IntArray, IntArray]:
-        """Hits and the facets that they cover, one entry a pair: place in the flat arrays, facet."""
+        """Hits and the facets that they cover, one entry per pair: index of the hit, facet."""
         covers = self.judgements.facets_of
         pairs = [
             (h, facet)
@@ -148,20 +148,20 @@ class JudgedRun:
         return flat[:, 0], flat[:, 1]
 
     def count(self, hits: IntArray, weights: FloatArray | None = None) -> FloatArray:
-        """``(Q,)`` hits of each query, or the sum of their weights."""
+        """``(Q,)``: hits of each query, or the sum of their weights."""
         return np.bincount(self.query[hits], weights, minlength=len(self)).astype(np.float64)
 
     def relevant_within(self, k: int | None) -> IntArray:
-        """The relevant hits among the first k, as places in the flat arrays."""
+        """The indices of the relevant hits among the first k."""
         return np.flatnonzero((self.grade > 0) & self.within(k))
 
     def within(self, k: int | None) -> npt.NDArray[np.bool_]:
-        """``(h,)`` which hits are among the first k of their list."""
+        """``(h,)``: which hits are among the first k of their list."""
         return self.rank < (np.iinfo(np.intp).max if k is None else k)
 
 
 def _first_places(names: Sequence[str], wanted: frozenset[str]) -> list[int]:
-    """Where each wanted name stands first, in order."""
+    """The first index of each wanted name, in order."""
     if not wanted:
         return []
     places = list(compress(range(len(names)), map(wanted.__contains__, names)))
@@ -175,7 +175,7 @@ _SCORES_PER_BLOCK = 2_000_000
 
 
 class Rankings(Sequence[Sequence[str]]):
-    """Rankings as ids from the best down, put in order when somebody asks."""
+    """Rankings as ids, best first, sorted on demand."""
 
     def __init__(self, rankings: Sequence[Ranking]) -> None:
         self.rankings = rankings
@@ -205,10 +205,10 @@ class Rankings(Sequence[Sequence[str]]):
 def places_by_score(
     rankings: Sequence[Mapping[str, float]], wanted: Sequence[frozenset[str]]
 ) -> tuple[IntArray, IntArray, list[str]]:
-    """Query, rank from 0 and name of each wanted passage that a ranking has, by query and then by rank.
+    """Query, rank from 0 and name of each wanted passage in a ranking, sorted by query and rank.
 
-    A passage stands as many places down as others have higher scores. Few passages of a ranking count, so
-    counting is quicker than sorting: every hit is compared with the scores of its query.
+    A passage's rank is the number of higher scores. Few passages of a ranking count, so counting is faster
+    than sorting: every hit is compared with the scores of its query.
     """
     lengths = np.fromiter(map(len, rankings), dtype=np.intp, count=len(rankings))
     scores = np.fromiter(
@@ -235,7 +235,7 @@ def places_by_score(
 def _counts(
     scores: FloatArray, lengths: IntArray, query: IntArray, own: FloatArray
 ) -> tuple[IntArray, IntArray]:
-    """How many scores of its query exceed each hit's, and the hits whose score somebody else has, too."""
+    """How many scores of its query exceed each hit's, and which hits have a tied score."""
     starts = np.concatenate(([0], np.cumsum(lengths)))
     rank, equal = np.empty(len(query), dtype=np.intp), np.empty(len(query), dtype=np.intp)
     step = max(1, _SCORES_PER_BLOCK // max(1, int(lengths.max(initial=1))))

@@ -1,13 +1,13 @@
-"""What is known of a data set: judgements of queries, and the vectors and clusters of its chunks.
+"""Ground truth of a data set: judgements of queries, and vectors and clusters of chunks.
 
-Judgements are grades, facets, required kernels, and which chunks are copies of one another. Near-copies
-share a *base*. Facets, kernels and the measures called ``distinct_…`` go by bases: any copy of a base
-counts, and each base counts once. A chunk without a base is its own. The plain measures of relevance go by
-chunk ids, as the specification has them: :attr:`Judgements.plain`.
+Judgements are grades, facets, required kernels, and which chunks are copies of one another. Near-duplicates
+share a *base*. Facets, kernels and the ``distinct_…`` measures use bases: any copy of a base counts, and each
+base counts once. A chunk without a base is its own base. The plain measures of relevance use chunk ids, as in
+the specification: :attr:`Judgements.plain`.
 
-Judged queries count, whether or not a run answers them; queries without judgements never do. A query
-without facets has one, its relevant chunks; one without a kernel needs all of its relevant chunks. Where a
-kernel has alternatives, each of them answers the query as well as the kernel does.
+All judged queries count, even if a run does not answer them; queries without judgements never do. A query
+without facets has one facet, its relevant chunks; one without a kernel needs all of its relevant chunks. Each
+alternative of a kernel answers the query as well as the kernel.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -32,14 +32,14 @@ class Judgements:
     """Judgements by query id.
 
     Args:
-        qrels: for each query, grades of chunk ids; at or below 0 a chunk is not relevant.
-        facets: for each query, the chunks that cover each of its facets.
-        kernels: for each query, the chunks that it needs together.
-        base_of: what each chunk is a copy of.
-        alternatives: for each query, sets of chunks that answer it as well as its kernel.
+        qrels: For each query, grades of chunk ids; a grade of 0 or below is not relevant.
+        facets: For each query, the chunks that cover each of its facets.
+        kernels: For each query, the set of chunks that it requires.
+        base_of: The base of each copy.
+        alternatives: For each query, sets of chunks that answer it as well as its kernel.
 
     Raises:
-        InvalidInputError: facets, kernels or alternatives of a query that has no qrels.
+        InvalidInputError: a query has facets, kernels or alternatives, but no qrels.
 
     >>> Judgements(qrels={"q": {"a": 2.0, "b": 0.0}}).grades
     [{'a': 2.0}]
@@ -60,7 +60,7 @@ class Judgements:
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
-        """The judgements of a data set; its ground truth stands in where it has no grades."""
+        """The judgements of a data set; without grades, its ground truth is used."""
         known = dataset.metadata
         plain = {query: dict.fromkeys(ids, 1.0) for query, ids in dataset.ground_truth.items()}
         qrels = known.get("qrels") or plain
@@ -83,12 +83,12 @@ class Judgements:
 
     @cached_property
     def plain(self) -> Self:
-        """The same judgements by chunk ids, no chunk a copy of another."""
+        """The same judgements by chunk ids, without bases."""
         return replace(self, base_of={}) if self.grouped else self
 
     @cached_property
     def query_ids(self) -> list[str]:
-        """The queries that count, in the order of the judgements."""
+        """The judged queries, in order."""
         return list(self.qrels)
 
     @cached_property
@@ -106,7 +106,7 @@ class Judgements:
 
     @cached_property
     def kernel_bases(self) -> list[frozenset[str]]:
-        """For each query, the bases that it needs."""
+        """For each query, the required bases."""
         return [
             frozenset(self.bases(self.kernels[query_id])) if query_id in self.kernels else frozenset(grades)
             for query_id, grades in zip(self.query_ids, self.grades, strict=True)
@@ -114,7 +114,7 @@ class Judgements:
 
     @cached_property
     def sufficient(self) -> list[tuple[frozenset[str], ...]]:
-        """For each query the sets of bases that answer it: the kernel, then its alternatives."""
+        """For each query, the sets of bases that answer it: the kernel, then its alternatives."""
         return [
             (kernel, *(frozenset(self.bases(ids)) for ids in self.alternatives.get(query_id, ())))
             for query_id, kernel in zip(self.query_ids, self.kernel_bases, strict=True)
@@ -122,17 +122,17 @@ class Judgements:
 
     @cached_property
     def set_queries(self) -> IntArray:
-        """``(S,)`` the query of each sufficient set, all queries' sets in a row."""
+        """``(S,)``: the query of each sufficient set, over all queries."""
         return np.repeat(np.arange(len(self.sufficient)), [len(sets) for sets in self.sufficient])
 
     @cached_property
     def set_sizes(self) -> IntArray:
-        """``(S,)`` the bases of each sufficient set."""
+        """``(S,)``: the number of bases in each sufficient set."""
         return np.array([len(one) for sets in self.sufficient for one in sets], dtype=np.intp)
 
     @cached_property
     def facets_of(self) -> list[dict[str, tuple[int, ...]]]:
-        """For each query, which facets, numbered from 0, each base covers; a facet of nothing is none."""
+        """For each query, which facets (numbered from 0) each base covers; empty facets are dropped."""
         covering = []
         for query_id, grades in zip(self.query_ids, self.grades, strict=True):
             named = [frozenset(self.bases(ids)) for ids in self.facets.get(query_id, {}).values()]
@@ -145,7 +145,7 @@ class Judgements:
 
     @cached_property
     def known(self) -> list[frozenset[str]]:
-        """For each query, every base that any measure could count."""
+        """For each query, all bases that any measure could count."""
         if not self.facets and not self.kernels:
             return [frozenset(grades) for grades in self.grades]
         return [
@@ -155,12 +155,12 @@ class Judgements:
 
     @cached_property
     def relevant_counts(self) -> IntArray:
-        """``(Q,)`` relevant bases."""
+        """``(Q,)``: the number of relevant bases."""
         return np.array([len(grades) for grades in self.grades], dtype=np.intp)
 
     @cached_property
     def facet_counts(self) -> IntArray:
-        """``(Q,)`` facets that something covers."""
+        """``(Q,)``: the number of non-empty facets."""
         return np.array(
             [len({f for fs in covers.values() for f in fs}) for covers in self.facets_of], dtype=np.intp
         )
@@ -175,13 +175,13 @@ class Judgements:
         return query, rank, np.array(grade, dtype=np.float64)
 
     def bases(self, chunk_ids: Iterable[str]) -> list[str]:
-        """What each chunk is a copy of."""
+        """The base of each chunk."""
         return [self.base_of.get(chunk_id, chunk_id) for chunk_id in chunk_ids]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """Vectors ``(n, d)`` with each chunk's row, and the cluster of each chunk that has one."""
+    """Vectors ``(n, d)`` with each chunk's row, and the clusters of chunks."""
 
     vectors: FloatArray
     row_of: Mapping[str, int]
@@ -198,7 +198,7 @@ class Content:
         )
 
     def unit_vectors(self, chunk_ids: Sequence[str]) -> FloatArray:
-        """``(n, d)`` float64 of length 1."""
+        """``(n, d)`` float64 unit vectors."""
         try:
             rows = [self.row_of[chunk_id] for chunk_id in chunk_ids]
         except KeyError as error:

@@ -1,4 +1,4 @@
-"""Measures as values: ``ndcg@10`` says what is computed; :data:`MEASURES` says how.
+"""Measures as values: ``ndcg@10`` names what is computed, and :data:`MEASURES` defines how.
 
 A new measure is a function in :mod:`dartboard.evaluation.metric_formulas` and a line in that table.
 
@@ -22,7 +22,7 @@ from dartboard.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a measure is computed for all queries, what readers call it, and what of a data set it needs."""
+    """How a measure is computed for all queries, its title, and what it needs from a data set."""
 
     compute: Callable[[JudgedRun, int | None], FloatArray]
     title: str
@@ -34,7 +34,7 @@ def _needs_a_model(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def _plain(compute: Callable[[JudgedRun, int | None], FloatArray]) -> Callable[..., FloatArray]:
-    """The measure by chunk ids, as the specification has it: a copy is a chunk like any other."""
+    """The measure by chunk ids, as in the specification: a copy is a chunk like any other."""
     return lambda run, k: compute(run.plain, k)
 
 
@@ -62,11 +62,11 @@ MEASURES: dict[str, Kind] = {
     "answer": Kind(_needs_a_model, "Answer", "answers"),
 }
 NEEDS = ("", "facets", "vectors", "clusters", "bases")
-"""What a measure may need of a data set."""
+"""What a measure may need from a data set."""
 
 
 def kind_of(name: str) -> Kind:
-    """How the measure of that name is computed: one of our own, or a plug-in's."""
+    """The definition of a measure: built-in, or from a plug-in."""
     if name in MEASURES:
         return MEASURES[name]
     plugin = find("metric", name)
@@ -82,23 +82,23 @@ def plugged(plugin: Plugin) -> Kind:
     kind = given if isinstance(given, Kind) else Kind(given, plugin.name)
     if not callable(kind.compute) or kind.needs not in NEEDS:
         raise ConfigError(
-            f"{plugin} is no measure: expected a function of a run and a depth, or a Kind with one, "
+            f"{plugin} is not a measure: expected a function of a run and a depth, or a Kind with one, "
             f"that needs one of {', '.join(filter(None, NEEDS))}, or nothing"
         )
     return Kind(lambda run, k: _values(plugin, kind, run, k), kind.title, kind.needs)
 
 
 def _values(plugin: Plugin, kind: Kind, run: JudgedRun, k: int | None) -> FloatArray:
-    """What a plug-in computes, one finite number a query, or an error that names it."""
+    """The result of a plug-in: one finite number per query, or an error that names the plug-in."""
     values: FloatArray = plugin.call(lambda: np.asarray(kind.compute(run, k), dtype=np.float64))
     if values.shape != (len(run),) or not np.isfinite(values).all():
-        raise ConfigError(f"{plugin} must give {len(run)} finite numbers, one a query: shape {values.shape}")
+        raise ConfigError(f"{plugin} must give {len(run)} finite numbers (one per query): {values.shape}")
     return values
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
-    """A measure of the first ``k`` picks; of the whole list where k is None."""
+    """A measure of the first ``k`` picks, or of the whole list if k is None."""
 
     name: str
     k: int | None = None
@@ -116,7 +116,7 @@ class Measure:
         """``name`` or ``name@k``."""
         name, at, depth = text.strip().partition("@")
         if at and not depth.isdecimal():
-            raise ConfigError(f"{text!r}: after @ comes a whole number, as in ndcg@10")
+            raise ConfigError(f"{text!r}: @ must be followed by a whole number, as in ndcg@10")
         return cls(name, int(depth) if at else None)
 
     @property
@@ -126,7 +126,7 @@ class Measure:
 
 
 def at_depths(names: Iterable[str], k_values: Sequence[int]) -> list[Measure]:
-    """Every measure at every depth; one that names its own depth is taken as it stands."""
+    """Every measure at every depth; one with its own depth is unchanged."""
     wanted: dict[Measure, None] = {}
     for name in names:
         given = Measure.parse(name)
@@ -136,7 +136,7 @@ def at_depths(names: Iterable[str], k_values: Sequence[int]) -> list[Measure]:
 
 
 def with_distinct(measures: Iterable[Measure], judgements: Judgements) -> list[Measure]:
-    """The measures; where chunks are copies of one another, each followed by the one that counts bases."""
+    """The measures; if chunks have copies, each is followed by its version over bases."""
     wanted: dict[Measure, None] = {}
     for measure in measures:
         wanted[measure] = None
@@ -146,28 +146,28 @@ def with_distinct(measures: Iterable[Measure], judgements: Judgements) -> list[M
 
 
 def available(judgements: Judgements, content: Content | None, asked: Iterable[str] = ()) -> list[str]:
-    """The measures that a data set can answer: of our own, and of the plug-ins' that are ``asked`` for."""
+    """The measures that the data set supports: built-in ones, and the ``asked`` ones of plug-ins."""
     has = {
         "": True,
         "facets": bool(judgements.facets),
         "vectors": content is not None,
         "clusters": content is not None and bool(content.clusters),
         "bases": judgements.grouped,
-        "answers": False,  # a model has to be asked: see dartboard.answering.accuracy
+        "answers": False,  # needs a model: see dartboard.answering.accuracy
     }
     return [name for name in dict.fromkeys((*MEASURES, *asked)) if has[kind_of(name).needs]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """``values[measure]`` is ``(Q,)`` along ``query_ids``."""
+    """``values[measure]`` is ``(Q,)``, in the order of ``query_ids``."""
 
     query_ids: Sequence[str]
     values: Mapping[str, FloatArray]
 
     @property
     def means(self) -> dict[str, float]:
-        """The mean of each measure over the queries; 0 where there are none."""
+        """The mean of each measure over the queries; 0 without queries."""
         return {name: float(column.mean()) if len(column) else 0.0 for name, column in self.values.items()}
 
     def of(self, query_id: str) -> dict[str, float]:
@@ -177,7 +177,7 @@ class Scores:
 
     @classmethod
     def mean_of(cls, several: Sequence[Self]) -> Self:
-        """Query by query the mean of several runs, such as the seeds of a random one."""
+        """The mean of several runs per query, such as the seeds of a random system."""
         first = several[0]
         if any(list(one.query_ids) != list(first.query_ids) for one in several):
             raise InvalidInputError("scores of different queries cannot be averaged")
@@ -194,16 +194,16 @@ def evaluate(
     *,
     content: Content | None = None,
 ) -> Scores:
-    """Every measure for every judged query; a query that the run lacks counts as 0.
+    """Compute every measure for every judged query; a query that the run lacks counts as 0.
 
     Args:
-        run: for each query id, chunk ids from the best down, or ids with scores.
-        judgements: what is relevant.
-        measures: names such as ``"ndcg@10"``, or :class:`Measure` values.
-        content: vectors and clusters of the chunks, for measures that look at them.
+        run: For each query id, chunk ids, best first, or ids with scores.
+        judgements: What is relevant.
+        measures: Names such as ``"ndcg@10"``, or :class:`Measure` values.
+        content: Vectors and clusters of the chunks, for measures that need them.
 
     Raises:
-        ConfigError: an unknown measure, or one that needs what the judgements or the content lack.
+        ConfigError: a measure is unknown, or the judgements or the content lack what it needs.
 
     >>> judged = Judgements(qrels={"q": {"a": 1.0, "b": 1.0}})
     >>> evaluate({"q": ["a", "c"]}, judged, ["recall@2"]).means
@@ -219,17 +219,17 @@ def evaluate(
 
 
 def headline_order(judgements: Judgements, k: int) -> list[str]:
-    """Measures from the one that suits the judgements best; the first is the headline where all are there.
+    """Measures, the one that fits the judgements best first; the first available one is the headline.
 
     ==========================================  ===================================================
-    required kernels that a list of k can hold  ``set_recall``: is what is needed there?
-    facets that several passages cover          ``subtopic_recall``: which facets are there?
-    copies of one another among the chunks      ``distinct_ndcg``: a copy earns nothing more
-    nothing but relevant passages               ``ndcg``
+    required kernels that fit into a list of k  ``set_recall``: were they found?
+    facets that several passages cover          ``subtopic_recall``: which facets were found?
+    chunks with copies                          ``distinct_ndcg``: a copy gains nothing
+    only relevant passages                      ``ndcg``
     ==========================================  ===================================================
 
-    α-nDCG does not lead: where a query has one facet that several passages cover, it rewards a list for
-    repeating that facet.
+    α-nDCG is not used as the headline: if several passages cover the only facet of a query, it rewards a list
+    for repeating that facet.
     """
     few = float(judgements.relevant_counts.mean()) <= k
     shared = any(len(ids) > 1 for facets in judgements.facets.values() for ids in facets.values())
@@ -245,14 +245,14 @@ def headline_order(judgements: Judgements, k: int) -> list[str]:
 
 
 def headline_measure(judgements: Judgements, k: int) -> Measure:
-    """The headline of a data set at a depth."""
+    """The headline measure of a data set at a depth."""
     return Measure(headline_order(judgements, k)[0], k)
 
 
 def headline(measures: Sequence[Measure], judgements: Judgements, k: int) -> dict[str, str]:
-    """What the first page is about: quality by what the data set knows best, and diversity.
+    """The headline: the best fitting measure of quality, and diversity.
 
-    Where the measure that suits best was not asked for, the next one leads.
+    If the best fitting measure was not requested, the next one is used.
     """
     names = {measure.name for measure in measures if measure.k == k}
     order = [*headline_order(judgements, k), *sorted(names)]

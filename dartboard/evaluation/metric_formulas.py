@@ -1,13 +1,13 @@
-"""The formula of every metric, for all queries at once: each function gives ``(Q,)`` floats.
+"""The formulas of all metrics, for all queries at once: each function returns ``(Q,)`` floats.
 
-Four groups: relevance, required kernels (sets), facets (novelty), and how different the picks are from one
-another. :mod:`~dartboard.evaluation.metrics` has the same for one list, :mod:`~dartboard.evaluation.measures`
-the names under which commands and reports know them. What counts as one, a chunk or a base with its copies,
-is decided by the run: see :attr:`~dartboard.evaluation.judged_run.JudgedRun.plain`.
+There are four groups: relevance, required kernels (sets), facets (novelty), and diversity of the picks.
+:mod:`~dartboard.evaluation.metrics` has the same for one list, and :mod:`~dartboard.evaluation.measures` the
+names for commands and reports. The run decides whether chunks or bases are counted: see
+:attr:`~dartboard.evaluation.judged_run.JudgedRun.plain`.
 
-Hand-written, and held to trec_eval and ndeval by the tests: pytrec_eval cannot count copies of a chunk as
-one, takes gains of ``rel`` where the specification has ``2^rel - 1``, re-ranks lists by score, and is
-slower; pyndeval stops at rank 20.
+Hand-written, and tested against trec_eval and ndeval. pytrec_eval cannot count copies of a chunk as one, uses
+gains of ``rel`` instead of the specification's ``2^rel - 1``, re-ranks lists by score, and is slower;
+pyndeval stops at rank 20.
 """
 
 import math
@@ -23,7 +23,7 @@ from dartboard.types import FloatArray, IntArray
 
 
 def precision(run: JudgedRun, k: int | None) -> FloatArray:
-    """Relevant picks / k, however short the list; without k, / the picks there are."""
+    """Relevant picks / k, even for a shorter list; without k, / the number of picks."""
     found = run.count(run.relevant_within(k))
     return share(found, run.lengths if k is None else np.full(len(run), k))
 
@@ -34,12 +34,12 @@ def recall(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def hit_rate(run: JudgedRun, k: int | None) -> FloatArray:
-    """1 where at least one pick is relevant."""
+    """1 if at least one pick is relevant."""
     return (run.count(run.relevant_within(k)) > 0).astype(np.float64)
 
 
 def reciprocal_rank(run: JudgedRun, k: int | None) -> FloatArray:
-    """1 / the rank of the first relevant pick; 0 where there is none."""
+    """1 / the rank of the first relevant pick; 0 if there is none."""
     hits = run.relevant_within(k)
     queries, first = np.unique(run.query[hits], return_index=True)
     values = np.zeros(len(run))
@@ -55,7 +55,7 @@ def average_precision(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def ndcg(run: JudgedRun, k: int | None) -> FloatArray:
-    """``Σ (2^rel - 1) / log2(rank + 2)`` over its largest possible value; ranks count from 0."""
+    """``Σ (2^rel - 1) / log2(rank + 2)`` divided by its maximum; ranks count from 0."""
     hits = run.relevant_within(k)
     gained = run.count(hits, (np.exp2(run.grade[hits]) - 1.0) / discount(run.rank[hits]))
     query, rank, grade = run.judgements.ideal
@@ -65,49 +65,49 @@ def ndcg(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def discount(rank: IntArray) -> FloatArray:
-    """What a gain at each rank, counted from 0, is divided by."""
+    """The divisor of a gain at each rank, counted from 0."""
     divisors: FloatArray = np.log2(rank + 2.0)
     return divisors
 
 
 def share(part: FloatArray, whole: FloatArray | IntArray) -> FloatArray:
-    """``part / whole``; 0 where there is nothing to be had."""
+    """``part / whole``; 0 if ``whole`` is 0."""
     return np.divide(part, whole, out=np.zeros(len(part)), where=np.asarray(whole) > 0)
 
 
 def order_within(groups: IntArray) -> IntArray:
-    """For each entry of sorted groups, its place within its group, from 0."""
+    """For each entry of sorted groups, its position within its group, from 0."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     return np.arange(len(groups)) - np.repeat(starts, np.diff(starts, append=len(groups)))
 
 
 def set_recall(run: JudgedRun, k: int | None) -> FloatArray:
-    """``|picks ∩ kernel| / |kernel|``, of the sufficient set that the picks come closest to."""
+    """``|picks ∩ kernel| / |kernel|``, for the best of the sufficient sets."""
     return _best_set(run, share(_in_sets(run, k), run.judgements.set_sizes))
 
 
 def success(run: JudgedRun, k: int | None) -> FloatArray:
-    """1 where the whole kernel was picked."""
+    """1 if the whole kernel was picked."""
     sizes = run.judgements.set_sizes
     return _best_set(run, ((_in_sets(run, k) == sizes) & (sizes > 0)).astype(np.float64))
 
 
 def jaccard(run: JudgedRun, k: int | None) -> FloatArray:
-    """``|picks ∩ kernel| / |picks ∪ kernel|``; a copy of an earlier pick widens the union."""
+    """``|picks ∩ kernel| / |picks ∪ kernel|``; a copy of an earlier pick enlarges the union."""
     found = _in_sets(run, k)
     picked = run.lengths if k is None else np.minimum(run.lengths, k)
     return _best_set(run, share(found, picked[run.judgements.set_queries] + run.judgements.set_sizes - found))
 
 
 def _in_sets(run: JudgedRun, k: int | None) -> FloatArray:
-    """``(S,)`` picks in each sufficient set."""
+    """``(S,)``: picks in each sufficient set."""
     hits, sets = run.set_hits
     inside = sets[run.within(k)[hits]]
     return np.bincount(inside, minlength=len(run.judgements.set_sizes)).astype(np.float64)
 
 
 def _best_set(run: JudgedRun, values: FloatArray) -> FloatArray:
-    """``(Q,)`` the largest value of each query's sets."""
+    """``(Q,)``: the largest value of each query's sets."""
     largest = np.zeros(len(run))
     np.maximum.at(largest, run.judgements.set_queries, values)
     return largest
@@ -117,7 +117,7 @@ ALPHA = 0.5
 
 
 def subtopic_recall(run: JudgedRun, k: int | None) -> FloatArray:
-    """The share of the facets that some pick covers."""
+    """The share of the facets that a pick covers."""
     hits, facets = run.facet_hits
     inside = run.within(k)[hits]
     pairs = np.unique(np.stack([run.query[hits[inside]], facets[inside]]), axis=1)
@@ -129,8 +129,8 @@ def alpha_ndcg(run: JudgedRun, k: int | None, alpha: float = ALPHA) -> FloatArra
     """α-nDCG over the facets of the judgements (Clarke et al., SIGIR 2008).
 
     ``α-DCG@k = Σ_r ( Σ_{facets f of pick r} (1-α)^(earlier picks that cover f) ) / log2(r + 2)``, divided by
-    the same of an ideal list. The best list is NP-hard to find; as in TREC's ndeval the ideal takes the
-    largest gain at every rank, and of equal ones the larger id.
+    the value of an ideal list. The best list is NP-hard to find; as in TREC's ndeval, the ideal takes the
+    largest gain at every rank, ties by the larger id.
     """
     check_alpha(alpha)
     hits, facets = run.facet_hits
@@ -145,20 +145,20 @@ def alpha_ndcg(run: JudgedRun, k: int | None, alpha: float = ALPHA) -> FloatArra
 
 
 def check_alpha(alpha: float) -> None:
-    """α is a share: 0 asks for relevance alone, 1 for novelty alone."""
+    """Check α: 0 is relevance alone, 1 is novelty alone."""
     if not 0.0 <= alpha <= 1.0:
         raise ConfigError(f"alpha must be in [0, 1], got {alpha!r}")
 
 
 @lru_cache(maxsize=64)
 def _ideal_alpha_dcg(judgements: Judgements, k: int | None, alpha: float) -> FloatArray:
-    """``(Q,)`` the α-DCG of ideal lists, worked out once for all systems."""
+    """``(Q,)``: the α-DCG of ideal lists, computed once for all systems."""
     by_id = (sorted(covers.items(), reverse=True) for covers in judgements.facets_of)
     return np.array([_ideal_gain([facets for _, facets in covers], k, alpha) for covers in by_id])
 
 
 def _ideal_gain(left: list[tuple[int, ...]], k: int | None, alpha: float) -> float:
-    """The α-DCG of a greedy list of documents, given by their facets and in falling order of id."""
+    """The α-DCG of a greedy list of documents, given by their facets in decreasing order of id."""
     worth = dict.fromkeys((facet for facets in left for facet in facets), 1.0)
     total = 0.0
     for rank in range(len(left) if k is None else min(k, len(left))):
@@ -171,7 +171,7 @@ def _ideal_gain(left: list[tuple[int, ...]], k: int | None, alpha: float) -> flo
 
 
 def diversity(run: JudgedRun, k: int | None) -> FloatArray:
-    """1 - mean cosine over pairs of picks, kept in [0, 1]; 0 for fewer than two picks."""
+    """1 - mean cosine over pairs of picks, clipped to [0, 1]; 0 for fewer than two picks."""
     kept: FloatArray = np.clip(2.0 * intra_list_distance(run, k), 0.0, 1.0)
     return kept
 
@@ -187,7 +187,7 @@ def intra_list_distance(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def cluster_coverage(run: JudgedRun, k: int | None) -> FloatArray:
-    """Clusters among the picks / all clusters of the data set."""
+    """Clusters of the picks / all clusters of the data set."""
     labels = content_of(run).clusters
     if not labels:
         raise ConfigError("cluster_coverage needs clusters: no chunk has metadata['cluster']")
@@ -196,7 +196,7 @@ def cluster_coverage(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def distinct_share(run: JudgedRun, k: int | None) -> FloatArray:
-    """Distinct bases / picks: 1 where no pick is a copy of another, 0 for an empty list."""
+    """Distinct bases / picks: 1 if no pick is a copy of another, 0 for an empty list."""
     lists = _cut(run, k)
     distinct = [len(set(run.judgements.bases(picks))) for picks in lists]
     return share(np.array(distinct, dtype=np.float64), np.array([len(picks) for picks in lists]))
@@ -208,14 +208,14 @@ def f1_diversity(run: JudgedRun, k: int | None) -> FloatArray:
 
 
 def harmonic(left: FloatArray, right: FloatArray) -> FloatArray:
-    """``2ab / (a + b)``; 0 where both are."""
+    """``2ab / (a + b)``; 0 if both are 0."""
     return share(2.0 * left * right, left + right)
 
 
 def content_of(run: JudgedRun) -> Content:
-    """The vectors behind a run, or what to do without them."""
+    """The vectors of a run, or an error."""
     if run.content is None:
-        raise ConfigError("this measure looks at vectors: pass content=Content.of(dataset)")
+        raise ConfigError("this measure needs vectors: pass content=Content.of(dataset)")
     return run.content
 
 

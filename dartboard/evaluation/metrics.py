@@ -1,7 +1,7 @@
 """The specification's metrics, for one list at a time.
 
-Each is a formula for all queries (:mod:`~dartboard.evaluation.metric_formulas`) applied to one, so there is
-one rule for each. An id that is retrieved twice counts once, where it stands first.
+Each applies a formula for all queries (:mod:`~dartboard.evaluation.metric_formulas`) to one, so that each
+rule exists once. A repeated id counts once, at its first rank.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -27,7 +27,7 @@ def precision_at_k(retrieved: Sequence[str], relevant: Sequence[str], k: int) ->
 
 
 def recall_at_k(retrieved: Sequence[str], relevant: Sequence[str], k: int) -> float:
-    """``|relevant ∩ retrieved[:k]| / |relevant|``; 0 where nothing is relevant."""
+    """``|relevant ∩ retrieved[:k]| / |relevant|``; 0 if nothing is relevant."""
     return _one(formulas.recall, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
@@ -42,7 +42,7 @@ def reciprocal_rank(retrieved: Sequence[str], relevant: Sequence[str], k: int | 
 
 
 def average_precision(retrieved: Sequence[str], relevant: Sequence[str], k: int | None = None) -> float:
-    """The mean over all relevant of the precision where each stands; its mean over queries is MAP."""
+    """The mean over all relevant chunks of the precision at their rank; its mean over queries is MAP."""
     return _one(formulas.average_precision, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
@@ -82,11 +82,10 @@ def alpha_ndcg(
 ) -> float:
     """α-nDCG (Clarke et al., SIGIR 2008), from facets or from similarities.
 
-    ``facets`` says which chunks cover which facet: the measure as TREC has it. Without facets,
-    similarity stands in for sharing one: a pick of grade rel gains ``(2^rel - 1) · (1-α)^(sum of its
-    similarities to the relevant picks before it)``. ``similarity_matrix``, ``(n, n)``, has rows in the
-    order of ``relevance_scores``, since the ideal list is made of all relevant chunks and irrelevant ones
-    gain nothing. Chunks that are alike or not (1 or 0) make both the same number.
+    ``facets`` says which chunks cover which facet, as in TREC. Without facets, similarity replaces them: a
+    pick of grade rel gains ``(2^rel - 1) · (1-α)^(sum of its similarities to the relevant picks before it)``.
+    ``similarity_matrix``, ``(n, n)``, has rows in the order of ``relevance_scores``; the ideal list contains
+    only relevant chunks, since others gain nothing. With similarities of 1 or 0, both give the same number.
     """
     formulas.check_alpha(alpha)
     _check_k(k)
@@ -104,7 +103,7 @@ def alpha_ndcg(
 def pairwise_diversity(
     chunks: Sequence[Chunk], similarity_fn: Callable[[FloatArray, FloatArray], float] = cosine_similarity
 ) -> float:
-    """1 - mean similarity over all pairs, kept in [0, 1]; 0 for fewer than two chunks."""
+    """1 - mean similarity over all pairs, clipped to [0, 1]; 0 for fewer than two chunks."""
     pairs = list(combinations(chunks, 2))
     if not pairs:
         return 0.0
@@ -113,7 +112,7 @@ def pairwise_diversity(
 
 
 def intra_list_distance(chunks: Sequence[Chunk], distance: str = "scaled_cosine") -> float:
-    """The mean distance over all pairs, in the distance that selection uses; 0 for fewer than two."""
+    """The mean distance over all pairs, in the distance of selection; 0 for fewer than two."""
     kind = check_distance(distance)
     if len(chunks) < 2:
         return 0.0
@@ -122,7 +121,7 @@ def intra_list_distance(chunks: Sequence[Chunk], distance: str = "scaled_cosine"
 
 
 def cluster_coverage(retrieved_chunks: Sequence[Chunk], cluster_labels: Mapping[str, Hashable]) -> float:
-    """Clusters among the retrieved chunks / clusters there are; a chunk without a label covers none."""
+    """Clusters of the retrieved chunks / all clusters; a chunk without a label covers none."""
     if not cluster_labels:
         raise InvalidInputError("cluster_labels is empty: give the cluster of each chunk of the corpus")
     covered = {cluster_labels[chunk.id] for chunk in retrieved_chunks if chunk.id in cluster_labels}
@@ -130,13 +129,13 @@ def cluster_coverage(retrieved_chunks: Sequence[Chunk], cluster_labels: Mapping[
 
 
 def distinct_base_share(retrieved: Sequence[str], base_of: Mapping[str, str], k: int | None = None) -> float:
-    """Of the first k, the share left when copies of one base count once."""
+    """The share of the first k that remains if copies of one base count once."""
     picks = retrieved[: _check_k(k)]
     return len({base_of.get(pick, pick) for pick in picks}) / len(picks) if picks else 0.0
 
 
 def f1_diversity(precision: float, diversity: float) -> float:
-    """``2PD / (P + D)``; 0 where both are 0."""
+    """``2PD / (P + D)``; 0 if both are 0."""
     total = precision + diversity
     return 2.0 * precision * diversity / total if total else 0.0
 
@@ -189,7 +188,7 @@ def _soft_dcg(picks: Sequence[int], gain: FloatArray, similarity: FloatArray, al
 def _soft_ideal(
     gain: FloatArray, similarity: FloatArray, alpha: float, k: int, names: Sequence[str]
 ) -> list[int]:
-    """The largest gain at every rank; of equal ones the larger id."""
+    """The largest gain at every rank, ties by the larger id."""
     left = sorted(np.flatnonzero(gain > 0).tolist(), key=names.__getitem__, reverse=True)
     ideal: list[int] = []
     repeated: npt.NDArray[Any] = np.zeros(len(gain))

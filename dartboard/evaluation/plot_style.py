@@ -1,8 +1,8 @@
-"""The style of pictures: colours, lines, and names beside points that do not overlap.
+"""The style of plots: colours, lines, and labels of points that do not overlap.
 
-Pictures are SVG that sits inside a page. Text and axes are drawn in a stand-in colour that becomes
-``currentColor``, so one picture is readable on a light and on a dark page; :func:`standalone` gives it
-colours and a background of its own. Text stays text: small files, and a reader can search them.
+Plots are SVG inside of a page. Text and axes have a placeholder colour that becomes ``currentColor``, so that
+a plot is readable on light and dark pages; :func:`standalone` gives it its own colours and background. Text
+stays text: files are small and searchable.
 """
 
 import io
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 INK, GRID = "#010203", "#040506"
-"""Stand-ins for the page's own colours."""
+"""Placeholders for the page's colours."""
 
 COLOURS = {
     "dartboard": "#e5484d",
@@ -31,7 +31,7 @@ COLOURS = {
     "oracle": "#7a7f87",
 }
 _MARGIN = 10.0
-"""Around a picture that stands alone."""
+"""Margin around a standalone plot."""
 
 _OTHER = ("#a855f7", "#0d9488", "#db2777", "#65a30d")
 
@@ -64,7 +64,7 @@ def colour(system: str) -> str:
 
 
 def label_style(name: str, reference: str) -> dict[str, Any]:
-    """How a system is written: the reference stands out."""
+    """The style of a system's label; the reference is emphasised."""
     ours = name == reference
     return {
         "color": colour(name),
@@ -74,7 +74,7 @@ def label_style(name: str, reference: str) -> dict[str, Any]:
 
 
 def line_style(name: str, reference: str) -> dict[str, Any]:
-    """How a system's line is drawn."""
+    """The style of a system's line."""
     ours = name == reference
     return {
         "color": colour(name),
@@ -86,7 +86,7 @@ def line_style(name: str, reference: str) -> dict[str, Any]:
 
 
 def label_ends(axes: "Axes", ends: Mapping[str, float], reference: str) -> None:
-    """Name lines where they end, moved apart where they would overlap."""
+    """Label lines at their ends, without overlaps."""
     low, high = axes.get_ylim()
     height = axes.get_window_extent().height / axes.figure.dpi * 72
     heights = spread_out(list(ends.values()), 12.0 / height * (high - low))
@@ -112,7 +112,7 @@ def error_bars(interval: Mapping[str, float]) -> list[list[float]]:
 
 
 class Drawing:
-    """A figure of one or more panels in the house style, closed afterwards."""
+    """A figure with one or more panels in our style, closed at the end."""
 
     def __init__(self, width: float, height: float, panels: int = 1) -> None:
         self._size, self._panels = (width, height), panels
@@ -135,7 +135,7 @@ class Drawing:
 
 
 def as_svg(figure: "Figure", title: str) -> str:
-    """The picture as an element: no file header, no date, the page's colours and font."""
+    """The plot as an element: without file header and date, with the page's colours and font."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     drawn = buffer.getvalue()
@@ -149,7 +149,7 @@ def as_svg(figure: "Figure", title: str) -> str:
 
 
 def standalone(picture: str, *, ink: str = "#1c2024", grid: str = "#d5d8dc", paper: str = "#ffffff") -> str:
-    """A picture as a file of its own, with a background, readable on any page and by any program."""
+    """A plot as a file with its own colours and background, readable on any page and by any program."""
     picture = picture.replace("currentColor", ink).replace("var(--grid)", grid)
     picture = re.sub(r"font-family: inherit; font: ([^;\"]*?)inherit", r"font: \1sans-serif", picture)
     width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)[0])
@@ -162,7 +162,7 @@ def standalone(picture: str, *, ink: str = "#1c2024", grid: str = "#d5d8dc", pap
 
 
 def _with_unique_ids(drawn: str, title: str) -> str:
-    """Ids that no other picture on the page has."""
+    """Make ids unique on the page."""
     prefix = re.sub(r"\W+", "-", title.lower())
     drawn = re.sub(r'id="', f'id="{prefix}-', drawn)
     drawn = re.sub(r'href="#', f'href="#{prefix}-', drawn)
@@ -172,7 +172,7 @@ def _with_unique_ids(drawn: str, title: str) -> str:
 Box = tuple[float, float, float, float]
 
 _WIDTH, _HEIGHT = 0.56, 1.25
-"""Of a letter, in units of its font size; near enough for any sans-serif."""
+"""Width of a letter in units of its font size; approximate for any sans-serif font."""
 
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 
@@ -183,10 +183,10 @@ def place_labels(
     styles: Mapping[str, Mapping[str, Any]],
     crosses: Sequence[Box] = (),
 ) -> None:
-    """Each name on the side of its point where it covers least; the first points choose first.
+    """Place each label beside its point where it covers least; the first points choose first.
 
-    ``crosses`` are intervals around points, which names should not cover either: x and y from, x and y to.
-    Ours, because matplotlib leaves labels where they are put, and adjustText would be one more dependency.
+    ``crosses`` are intervals around points (x and y from, x and y to), which labels should not cover either.
+    Hand-written: matplotlib does not move labels, and adjustText would be another dependency.
     """
     figure = axes.get_figure(root=True)
     if figure is None:
@@ -221,7 +221,7 @@ def place_labels(
 def _best_box(
     spot: tuple[float, float], width: float, height: float, taken: Sequence[Box], frame: Box
 ) -> Box:
-    """Where a name covers least; further off only for the sake of more than a letter."""
+    """The position that covers least; a farther one only if it saves more than a letter."""
     boxes = [(_box(*spot, width, height, side, far), far) for far in (1, 2, 3) for side in _SIDES]
 
     def cost(placed: tuple[Box, int]) -> float:
@@ -234,7 +234,7 @@ def _best_box(
 
 
 def _arms(left: float, low: float, right: float, high: float) -> tuple[Box, Box]:
-    """A cross as two thin boxes, widened a little so that names keep their distance."""
+    """A cross as two thin boxes, slightly widened to keep a distance."""
     x, y = (left + right) / 2, (low + high) / 2
     return (left - 1, y - 2, right + 1, y + 2), (x - 2, low - 1, x + 2, high + 1)
 
@@ -242,7 +242,7 @@ def _arms(left: float, low: float, right: float, high: float) -> tuple[Box, Box]
 def merge_close(
     points: Mapping[str, tuple[float, float]], kind: Callable[[str], str], near: float
 ) -> dict[str, list[str]]:
-    """Labels with the points that each names: neighbours of one kind share one, ``dedup-0.80 … 0.95``.
+    """Labels with their points: close points of one kind share a label, ``dedup-0.80 … 0.95``.
 
     ``near`` is a share of the range of all points.
     """
@@ -262,10 +262,10 @@ def merge_close(
 
 
 def spread_out(values: Sequence[float], gap: float) -> list[float]:
-    """The values in their order, moved as little as needed to stand ``gap`` apart."""
+    """The values in order, moved as little as possible to be ``gap`` apart."""
 
     def bottom(group: Sequence[int]) -> float:
-        """Where a group begins whose members stand ``gap`` apart around their mean."""
+        """The start of a group whose members are ``gap`` apart around their mean."""
         return sum(values[place] for place in group) / len(group) - gap * (len(group) - 1) / 2
 
     groups: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""The results of an evaluation as pictures (SVG); the style is in :mod:`dartboard.evaluation.plot_style`."""
+"""Plots of an evaluation (SVG); the style is in :mod:`dartboard.evaluation.plot_style`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _WITH_SETTINGS = ("mmr", "dedup")
-"""Families whose members differ in one number."""
+"""Families whose members differ in one parameter."""
 
 
 def trade_off(record: Mapping[str, Any]) -> str | None:
-    """Quality against diversity, a cross of intervals a system; one family is one line."""
+    """Quality against diversity, with a cross of intervals per system; one line per family."""
     headline = record["headline"]
     if "diversity" not in headline:
         return None
@@ -74,7 +74,7 @@ def trade_off(record: Mapping[str, Any]) -> str | None:
 
 
 def against_k(record: Mapping[str, Any]) -> str | None:
-    """The headline measures along k, for the best system of each family."""
+    """The headline measures by k, for the best system of each family."""
     chosen = best_of_families(record)
     names = [Measure.parse(name).name for name in record["headline"].values()]
     depths = {
@@ -106,7 +106,7 @@ def query_scatter(
     values: tuple[Sequence[float], Sequence[float]],
     outliers: Mapping[int, str],
 ) -> str:
-    """Query by query, one system against another; ``outliers`` name the queries at some places."""
+    """Query by query, one system against another; ``outliers`` are indices of queries to label."""
     ours, theirs = (np.round(np.asarray(side, dtype=np.float64), 2) for side in values)
     spots, counts = np.unique(np.stack([theirs, ours]), axis=1, return_counts=True)
     with Drawing(5.2, 4.8) as (figure, (axes,)):
@@ -132,7 +132,7 @@ def query_scatter(
 
 
 def sweep(record: Mapping[str, Any]) -> str | None:
-    """Dartboard along σ, with the σ that labels and candidates choose."""
+    """Dartboard by σ, with the calibrated and the automatic σ."""
     found = record.get("sweep")
     if not found:
         return None
@@ -174,7 +174,7 @@ def sweep(record: Mapping[str, Any]) -> str | None:
 
 
 def redundancy(record: Mapping[str, Any]) -> str | None:
-    """The measure with more and more near-copies of every chunk."""
+    """The measure with an increasing number of near-duplicates of every chunk."""
     levels = record.get("redundancy")
     if not levels or "systems" not in levels:
         return None
@@ -191,12 +191,12 @@ def redundancy(record: Mapping[str, Any]) -> str | None:
 
 
 def _setting_of(system: str) -> str:
-    """What a system is a setting of; most are settings of nothing but themselves."""
+    """The family of a system that is one of several settings; otherwise its own name."""
     return family(system) if family(system) in _WITH_SETTINGS else system
 
 
 def _mark(axes: "Axes", x: float, y: float, marker: str, tint: str, text: str, *, right: bool) -> None:
-    """A point with its name, above to the right or below to the left."""
+    """A point with its label, above to the right or below to the left."""
     axes.plot([x], [y], marker=marker, color=tint, markersize=13 if marker == "*" else 8, zorder=5)
     axes.annotate(
         text,
@@ -211,7 +211,7 @@ def _mark(axes: "Axes", x: float, y: float, marker: str, tint: str, text: str, *
 
 
 def outliers(ours: Iterable[float], theirs: Iterable[float], count: int = 3) -> tuple[list[int], list[int]]:
-    """Where the first system is furthest ahead, and where furthest behind."""
+    """The indices where the first system is furthest ahead, and furthest behind."""
     gaps = list(enumerate(a - b for a, b in zip(ours, theirs, strict=True)))
     ahead = sorted((gap for gap in gaps if gap[1] > 0), key=lambda gap: (-gap[1], gap[0]))
     behind = sorted((gap for gap in gaps if gap[1] < 0), key=lambda gap: (gap[1], gap[0]))
@@ -222,7 +222,7 @@ Interval = Mapping[str, float]
 """``mean``, ``low`` and ``high``."""
 
 _APART = 0.3
-"""How far the points of one condition spread sideways, so that their intervals can be told apart."""
+"""Horizontal offset between the points of one condition, so that intervals do not overlap."""
 
 
 def condition_lines(
@@ -237,7 +237,7 @@ def condition_lines(
 ) -> str:
     """The same systems under several conditions: one line each, with intervals; None leaves a gap.
 
-    ``level`` is a height to compare with, and what it is called.
+    ``level`` is a reference height and its label.
     """
     for name, found in systems.items():
         if len(found) != len(conditions):

@@ -1,7 +1,7 @@
-"""A query as a selection system meets it: its vector, and the candidates that triage leaves.
+"""A query for selection systems: its vector and its candidates after triage.
 
-All systems choose from the same candidates, the ``triage_k`` chunks nearest by cosine, so that a comparison
-is about choosing. What is alike for several systems is worked out once a query.
+All systems select from the same candidates, the ``triage_k`` nearest chunks by cosine, so that a comparison
+measures selection only. Data that several systems share is computed once per query.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from dartboard.types import Chunk, Dataset, FloatArray, IntArray, check_matrix
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
-    """``candidates`` stand nearest first; ``vectors``, ``(n, d)``, and ``similarity``, ``(n,)``, go along.
+    """``candidates`` are sorted nearest first, with ``vectors``, ``(n, d)``, and ``similarity``, ``(n,)``.
 
-    Copies made by noise on vectors have the words of their originals, which would give them away: such a
-    question is not ``worded``, and selection goes by vectors alone.
+    Copies made by noise on vectors have the texts of their originals, which would reveal them: such a
+    question is not ``worded``, and selection uses only vectors.
     """
 
     query_id: str
@@ -35,7 +35,7 @@ class Question:
     _pools: dict[float | Auto, Pool] = field(default_factory=dict, repr=False)
 
     def pool(self, sigma: float | Auto = "auto") -> Pool:
-        """The candidates as selection sees them."""
+        """The candidates as a pool for selection."""
         if sigma not in self._pools:
             self._pools[sigma] = from_embeddings(self.vector, self.vectors, sigma=sigma, groups=self._groups)
         return self._pools[sigma]
@@ -47,7 +47,7 @@ class Question:
 
 
 class Triage:
-    """Gives the questions of a data set that carries its vectors."""
+    """Makes the questions of a data set with vectors."""
 
     def __init__(self, dataset: Dataset, triage_k: int = 100) -> None:
         if not dataset.chunks:
@@ -63,10 +63,10 @@ class Triage:
         self._place = {query_id: place for place, query_id in enumerate(dataset.query_ids)}
 
     def question(self, query_id: str) -> Question:
-        """One query with its candidates; equal similarities by id, so that a run repeats."""
+        """One query with its candidates; ties by id, so that a run is reproducible."""
         place = self._place[query_id]
         asked = self._asked[place]
-        # Not a matrix product: BLAS rounds a row by where it stands, and copies must come out equal.
+        # Not a matrix product: BLAS rounds by position, and copies must have equal similarities.
         similarity = np.einsum("ij,j->i", self._units, unit_rows(asked[None])[0])
         count = min(self.triage_k, len(similarity))
         floor = np.partition(similarity, len(similarity) - count)[len(similarity) - count]

@@ -1,23 +1,23 @@
-"""Systems by name: what ``--systems`` understands.
+"""Systems by name, for ``--systems``.
 
 ==========================  =============================================================
 cosine                      nearest neighbours
 mmr-W                       MMR with relevance weight W
-dedup-T                     nearest neighbours without what is within cosine T of a pick
+dedup-T                     nearest neighbours, skipping those within cosine T of a pick
 random                      random candidates, the mean of ten seeds
-pyversity-dpp, -cover       pyversity's strategies, where it is installed
+pyversity-dpp, -cover       pyversity's strategies, if it is installed
 dartboard                   Dartboard on vectors; σ from each question's candidates, near-duplicates removed
 dartboard-S                 the same with σ = S
 dartboard-hybrid            a pair scorer for the question, vectors between passages
 dartboard-crossencoder      a pair scorer for both
 oracle                      perfect retrieval: the upper bound
 dense, bm25, colbert        retrievers over the whole corpus, by any name that
-hybrid, hybrid:0.6, rrf …   :mod:`dartboard.retrievers.registry` knows, but for multi-vector ones
+hybrid, hybrid:0.6, rrf …   :mod:`dartboard.retrievers.registry` knows, except multi-vector ones
 run:FILE                    a TREC run file of any other retriever
 NAME                        the selector of a plug-in (:mod:`dartboard.plugins`)
 ==========================  =============================================================
 
-A name that cannot be had (no pyversity, no real text) is skipped with its reason, never silently.
+A system that cannot run (no pyversity, no real text) is skipped, and the reason is reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,27 +63,27 @@ QUICK = (
     "dartboard",
     "oracle",
 )
-"""All baselines and Dartboard on vectors, without a model: about a second a hundred questions."""
+"""All baselines, and Dartboard on vectors, without a model: about a second per hundred questions."""
 
 EVERYTHING = (*QUICK[:-1], "dartboard-hybrid", "dartboard-crossencoder", "oracle")
-"""With the variants that read texts: a second or more a question."""
+"""Also the variants that read texts: a second or more per question."""
 
 GROUPS = {"quick": QUICK, "all": EVERYTHING}
 
 READING = ("dartboard-hybrid", "dartboard-crossencoder")
-"""Those that read texts, with a model."""
+"""Systems that read texts with a model."""
 
 
 @dataclass(slots=True)
 class AvailableSystems:
-    """The systems that can be run, and why others cannot."""
+    """The systems that can run, and why others cannot."""
 
     systems: list[System] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """Names with groups spelled out, each once."""
+    """Names with groups expanded, each once."""
     spelled = [one for name in names for one in GROUPS.get(name.strip(), (name.strip(),)) if one]
     return list(dict.fromkeys(spelled))
 
@@ -98,7 +98,7 @@ def choose(
 ) -> AvailableSystems:
     """Systems for a data set.
 
-    ``scorer`` makes the pair scorer, by default late interaction; ``model`` gives the model that embedded
+    ``scorer`` makes the pair scorer, by default late interaction; ``model`` returns the model that embedded
     the data set, for retrievers, by default the default model.
     """
     chosen = AvailableSystems()
@@ -118,12 +118,12 @@ def choose(
 
 
 def reads_texts(names: Iterable[str]) -> bool:
-    """Whether any of the systems needs a model beside the vectors."""
+    """Whether any of the systems needs a model."""
     return any(name in READING for name in expand(names))
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Complain about unknown names before anything runs."""
+    """Reject unknown names before anything runs."""
     for name in expand(names):
         head, _, number = name.rpartition("-")
         if name in EVERYTHING or is_retriever(name):
@@ -181,7 +181,7 @@ def _number(text: str) -> float:
 
 
 def _why_not(name: str, dataset: Dataset, model: Callable[[], EmbeddingModel]) -> str | None:
-    """The reason why a system cannot run on a data set, if there is one."""
+    """Why a system cannot run on a data set, or None."""
     if name.startswith("pyversity-") and find_spec("pyversity") is None:
         return "pyversity is not installed: pip install pyversity"
     if (name in READING or is_retriever(name)) and has_made_up_texts(dataset):

@@ -1,12 +1,12 @@
-"""Results in a folder: JSON first; Markdown and the page are made from it.
+"""Results in a folder: JSON first; Markdown and HTML are made from it.
 
 ::
 
     results.json               means, intervals, comparisons, sweep, redundancy
     per_query/DATASET.json     every measure of every query and system
-    runs/DATASET/SYSTEM.trec   TREC run files; of a system with seeds, one a seed
-    report.md, report.html     for people; the page (:mod:`~dartboard.evaluation.html_report`) stands alone
-    timings.json               seconds a question: the one file that differs from run to run
+    runs/DATASET/SYSTEM.trec   TREC run files; for a system with seeds, one per seed report.md, report.html
+    for people; the page (:mod:`~dartboard.evaluation.html_report`) is self-contained timings.json
+    seconds per question: the only file that differs between runs
 """
 
 import json
@@ -41,8 +41,8 @@ def write_report(
     """Write the results of one or more data sets into ``config.output_dir``.
 
     Args:
-        outcomes: what :func:`~dartboard.evaluation.evaluate_dataset` gave, one a data set.
-        config: the configuration that they were made with.
+        outcomes: Results of :func:`~dartboard.evaluation.evaluate_dataset`, one per data set.
+        config: The configuration that they were made with.
         queries: ``queries[dataset][query_id]`` are the texts of the queries.
 
     Returns:
@@ -100,7 +100,7 @@ def _write_json(path: Path, value: Any, indent: int | None = 1) -> None:
 
 
 def markdown(records: Sequence[Mapping[str, Any]]) -> str:
-    """A report on one or more data sets as Markdown: the headline, every measure, and what was left out."""
+    """A Markdown report on one or more data sets: the headline, every measure, and what was skipped."""
     return "# Evaluation\n\n" + "\n".join(_section(record) for record in records)
 
 

@@ -1,7 +1,7 @@
-"""Let every system answer every question, several questions at a time.
+"""Run every system on every question, several questions at a time.
 
-A question is a unit of work: its candidates and pools are made once and shared by all systems. What comes
-out does not depend on how many workers there are or on which of them was first.
+A question is a unit of work: its candidates and pools are made once and shared by all systems. The result
+does not depend on the number of workers or their order.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from dartboard.types import Dataset
 from dartboard.version import __version__
 
 Listener = Callable[[str, int, int], None]
-"""Hears what is going on, how much is done, and of how much."""
+"""Called with the step, the number of finished items, and the total."""
 
 Runs = dict[str, list[dict[str, Sequence[str]]]]
-"""For each system one run a seed."""
+"""For each system, one run per seed."""
 
 Asked = tuple[str, Sequence[System]]
 """The id of a question, and the systems that answer it."""
@@ -38,7 +38,7 @@ class RemoteRunner(Protocol):
         """Whether the system can run there."""
 
     def parts(self, triage: Triage, asked: Sequence[Asked], *, depth: int) -> Iterator[list[Part]]:
-        """The parts of some questions at a time, as they are finished."""
+        """The parts of a few questions at a time, in order of completion."""
 
 
 def silent(step: str, done: int, total: int) -> None:
@@ -56,10 +56,10 @@ def answer(
     remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> tuple[Runs, dict[str, list[float]]]:
-    """The runs, and the seconds that each system took for each question.
+    """The runs, and the seconds of each system per question.
 
-    Parts that the journal has are taken from it. An interruption leaves every finished question in it.
-    Systems that can run ``remote`` do so.
+    Parts in the journal are reused, and every finished question is added to it. Systems that can run
+    ``remote`` do so.
     """
     check_unique(systems)
     step = f"Answering {triage.dataset.name}"
@@ -75,7 +75,7 @@ def answer(
     far = {system.name for system in systems if remote and remote.takes(system)}
 
     def made() -> Generator[Part, None, None]:
-        """Parts as they are finished, each in the journal already."""
+        """Parts in order of completion, already in the journal."""
         here = _only(todo, lambda name: name not in far)
         yield from _parts_here(triage, here, depth, workers, journal)
         if remote is None:
@@ -97,7 +97,7 @@ def answer(
 
 
 def _only(todo: Sequence[Asked], wanted: Callable[[str], bool]) -> list[Asked]:
-    """The questions with some of their systems, where any are left."""
+    """The questions with only the wanted systems; questions without any are dropped."""
     kept = [(query_id, [system for system in systems if wanted(system.name)]) for query_id, systems in todo]
     return [(query_id, systems) for query_id, systems in kept if systems]
 
@@ -113,7 +113,7 @@ def _parts_here(
             ]
             for future in as_completed(futures):
                 yield from future.result()
-        finally:  # however it ends: what runs is finished, what waits is dropped
+        finally:  # running questions are finished, waiting ones are dropped
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -124,7 +124,7 @@ def parts_of(
     depth: int,
     journal: Journal | None = None,
 ) -> list[Part]:
-    """What each system picks for one question, with the seconds that it took."""
+    """The picks of each system for one question, with the seconds that they took."""
     question = triage.question(query_id)
     parts = []
     for system in systems:
@@ -153,7 +153,7 @@ def _gathered(
 
 
 def identity(dataset: Dataset, *, depth: int, triage_k: int) -> dict[str, str | int]:
-    """What picks were made for and with: another data set, depth or version is another identity."""
+    """Identifies data set, depth, triage and version that picks depend on."""
     digest = hashlib.sha256()
     for chunk in dataset.chunks:
         digest.update(f"{chunk.id}\0".encode())

@@ -1,4 +1,4 @@
-"""How results depend on a setting: Dartboard along σ, and all systems on a corpus that repeats itself."""
+"""Sensitivity of results: Dartboard by σ, and all systems on a corpus with near-duplicates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -21,7 +21,7 @@ from dartboard.types import Dataset, FloatArray
 SIGMAS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.09, 0.12, 0.15, 0.2, 0.3, 0.5)
 
 LARGEST = 60_000
-"""Chunks, copies included, that are still worth copying for a plot."""
+"""Maximum number of chunks, including copies, for this plot."""
 
 
 def sigma_sweep(
@@ -35,9 +35,9 @@ def sigma_sweep(
 ) -> dict[str, Any]:
     """The headline measures of Dartboard at many fixed σ.
 
-    ``calibrated`` is the likeliest σ given the labels, ``auto`` the median of the σ that candidates choose.
-    The calibrated σ is fitted on the same questions that it is shown on: a mark on the curve, not a score
-    of a system.
+    ``calibrated`` is the maximum-likelihood σ given the labels, and ``auto`` the median of the automatic σ.
+    The calibrated σ is fitted on the same questions, so it is a mark on the curve and not a score of a
+    system.
     """
     measures = [Measure.parse(name) for name in headline.values()]
     fitted, auto = _labels_and_rule(triage, judgements, config.seed)
@@ -69,7 +69,7 @@ def sigma_sweep(
 
 
 def _labels_and_rule(triage: Triage, judgements: Judgements, seed: int) -> tuple[Estimate | None, float]:
-    """The likeliest σ of the relevant candidates, None where labels settle none; and the rule's median σ."""
+    """The maximum-likelihood σ of the relevant candidates (None if undetermined), and the rule's median σ."""
     evidence, chosen = [], []
     for query_id, grades in zip(judgements.query_ids, judgements.grades, strict=True):
         question = triage.question(query_id)
@@ -93,17 +93,17 @@ def redundancy_levels(
     remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> dict[str, Any]:
-    """The same comparison with ``config.copies`` near-copies of every chunk, level by level.
+    """The same comparison with ``config.copies`` near-duplicates of every chunk, level by level.
 
-    Real knowledge bases repeat themselves, and benchmarks rarely do. What a system loses from the first
-    level to the last is what repetition costs its users. Only systems that look at vectors alone take part.
+    Real knowledge bases contain near-duplicates, and benchmarks rarely do. The loss from the first level to
+    the last is the cost of redundancy. Only systems that use nothing but vectors take part.
 
     Returns:
-        The measure of each system at each level, or under ``skipped`` the reason to leave the levels out.
+        The measure of each system at each level, or under ``skipped`` the reason why there are none.
     """
     from dartboard.datasets import with_redundancy
 
-    levels = sorted({0, *config.copies})  # beside the corpus as it is
+    levels = sorted({0, *config.copies})  # 0 is the original corpus
     if len(dataset.chunks) * (1 + levels[-1]) > LARGEST:
         return {"skipped": f"{len(dataset.chunks):,} chunks are too many to copy"}
     if len({chunk.metadata.get("base_id", chunk.id) for chunk in dataset.chunks}) < len(dataset.chunks):
@@ -132,9 +132,9 @@ def redundancy_levels(
 
 
 def _recall_measure(judgements: Judgements, k: int) -> Measure:
-    """Recall of what a list of k can hold, copies counting once.
+    """Recall over what fits into a list of k, copies counted once.
 
-    Of the kernel or, where a query has none, of what is relevant, if that is few; else of the facets.
+    It is the recall of the kernel; without one, of the relevant chunks if they are few, otherwise of facets.
     """
     few = float(judgements.relevant_counts.mean()) <= k
     return Measure("subtopic_recall" if judgements.facets and not few else "set_recall", k)

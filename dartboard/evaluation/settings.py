@@ -1,4 +1,4 @@
-"""What an evaluation is asked to do: the specification's fields first, then ours."""
+"""Configuration of an evaluation: the specification's fields first, then ours."""
 
 from dataclasses import dataclass, field
 
@@ -10,31 +10,31 @@ DEFAULT_DEPTHS = (1, 3, 5, 10)
 
 
 REFERENCE = "dartboard"
-"""What systems are compared with unless another one is named."""
+"""The default reference system."""
 
 
 @dataclass(slots=True)
 class EvaluationConfig:
-    """What an evaluation is asked to do.
+    """Configuration of an evaluation.
 
     Args:
-        datasets: names or paths.
-        retrievers: names of systems or of groups of them (:mod:`dartboard.evaluation.registry`).
-        metrics: measures; each is computed at every one of ``k_values`` unless it names its own depth. None
-            means all that the data can answer.
-        k_values: depths.
-        output_dir: where :func:`~dartboard.evaluation.write_report` writes.
-        triage_k: candidates that systems choose from.
-        reference: the system that all others are compared with.
-        seed: of resamples, copies and random systems.
-        resamples: for intervals and permutation tests.
-        workers: questions at a time; one a processor by default.
-        sigma_sweep: whether Dartboard is tried at many fixed σ.
-        copies: levels of redundancy to repeat the comparison at: so many near-copies of every chunk.
-        copies_cosine: how close these copies are.
+        datasets: Names or paths.
+        retrievers: Names of systems or groups (:mod:`dartboard.evaluation.registry`).
+        metrics: Measures; each is computed at all ``k_values`` unless it has its own depth. None means all
+            that the data supports.
+        k_values: Depths.
+        output_dir: Where :func:`~dartboard.evaluation.write_report` writes.
+        triage_k: How many candidates systems select from.
+        reference: The system that all others are compared with.
+        seed: Seed of resamples, copies and random systems.
+        resamples: For intervals and permutation tests.
+        workers: Questions at a time; by default one per processor.
+        sigma_sweep: Whether Dartboard is run at many fixed σ.
+        copies: Levels of redundancy: numbers of near-duplicates of every chunk to repeat the comparison with.
+        copies_cosine: The cosine of these copies with their originals.
 
     Raises:
-        ConfigError: an unknown system or measure, or a number out of its range.
+        ConfigError: a system or measure is unknown, or a number is out of range.
     """
 
     datasets: list[str]
@@ -72,5 +72,5 @@ class EvaluationConfig:
 
     @property
     def headline_k(self) -> int:
-        """The depth that the first page is about: 5 where it is asked for, else the one nearest to it."""
+        """The depth of the first page: 5 if requested, otherwise the one nearest to it."""
         return min(self.k_values, key=lambda k: (abs(k - 5), k))

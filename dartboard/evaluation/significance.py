@@ -1,11 +1,11 @@
-"""Is the difference between two systems more than chance? Query by query, so that hard queries cancel out.
+"""Significance of the difference between two systems, paired by query so that query difficulty cancels out.
 
-The permutation test asks how often signs drawn at random make the mean difference as large; the t-test asks
-the same of a normal model; Holm keeps the chance of any false alarm over all systems at the level that a
-single test has. Intervals are percentile bootstraps over queries.
+The permutation test computes how often random signs make the mean difference as large; the t-test does so
+under a normal model. Holm's correction keeps the probability of any false positive over all systems at the
+level of a single test. Intervals are percentile bootstraps over queries.
 
-The t distribution is the only thing that SciPy would be needed for, and it is one incomplete beta function:
-written here (the tests hold it to SciPy), so that reports need no SciPy.
+SciPy would be needed only for the t distribution, which is one incomplete beta function. It is implemented
+here (and tested against SciPy), so that reports need no SciPy.
 """
 
 import math
@@ -18,17 +18,17 @@ from dartboard.types import FloatArray
 
 RESAMPLES = 10_000
 TIE = 1e-9
-"""Differences up to this are ties: two ways to add the same numbers may differ by rounding."""
+"""Smaller differences are ties: two orders of summation may differ by rounding."""
 
 _EXACT_UP_TO = 12
-"""Up to so many differing queries all sign patterns are tried: 4,096."""
+"""Up to this many differing queries, all sign patterns (4,096) are tried."""
 
 _BLOCK = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A system against the reference: positive differences are in the system's favour."""
+    """A system against the reference: positive differences favour the system."""
 
     difference: float
     low: float
@@ -71,7 +71,7 @@ def compare_columns(
 
 
 def permutation_test(differences: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0) -> float:
-    """Two-sided p of a mean difference of 0 under random signs, ``(Q,)``; exact where few queries differ."""
+    """Two-sided p-value of a mean difference of 0 under random signs; exact if few queries differ."""
     return permutation_tests(differences[:, None], resamples=resamples, seed=seed)[0]
 
 
@@ -92,7 +92,7 @@ def permutation_tests(differences: FloatArray, *, resamples: int = RESAMPLES, se
 
 
 def _exact(differences: FloatArray) -> float:
-    """The share of all sign patterns that make the sum as large."""
+    """The share of all sign patterns with a sum at least as large."""
     moved = differences[differences != 0]
     patterns = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
     sums = np.abs((2.0 * patterns - 1.0) @ moved)
@@ -100,7 +100,7 @@ def _exact(differences: FloatArray) -> float:
 
 
 def paired_t_test(differences: FloatArray) -> float:
-    """Two-sided p of a mean difference of 0 by Student's t."""
+    """Two-sided p-value of a mean difference of 0 by Student's t."""
     count = len(differences)
     if count < 2:
         return 1.0
@@ -112,7 +112,7 @@ def paired_t_test(differences: FloatArray) -> float:
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Adjusted p values (Holm, 1979): compare them with the level that one test would have."""
+    """Adjusted p-values (Holm, 1979): compare them with the level of a single test."""
     adjusted: dict[str, float] = {}
     largest = 0.0
     ordered = sorted(p_values.items(), key=lambda item: (item[1], item[0]))
@@ -125,7 +125,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def bootstrap(
     columns: FloatArray, *, resamples: int = RESAMPLES, seed: int = 0, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    """Low and high end, ``(m,)`` each, of the mean of each column of ``(Q, m)``; all share the resamples."""
+    """Lower and upper ends, ``(m,)`` each, of the mean of each column of ``(Q, m)``; shared resamples."""
     count = len(columns)
     if not count:
         return np.zeros(columns.shape[1]), np.zeros(columns.shape[1])
@@ -140,7 +140,7 @@ def bootstrap(
 
 
 def _blocks(total: int, width: int) -> Iterator[int]:
-    """Rows to draw at a time, so that a block of them fits into memory."""
+    """How many rows are drawn at a time, so that a block fits into memory."""
     step = max(1, _BLOCK // max(1, width))
     for start in range(0, total, step):
         yield min(step, total - start)
@@ -156,7 +156,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularised incomplete beta function I_x(a, b), by its continued fraction."""
     if x <= 0.0 or x >= 1.0:
         return float(x >= 1.0)
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly, its mirror image does not
+    if x > (a + 1) / (a + b + 2):  # the fraction converges slowly here, its mirror image fast
         return 1.0 - incomplete_beta(b, a, 1.0 - x)
     front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     return math.exp(front) / (a * _beta_fraction(a, b, x))

@@ -1,6 +1,6 @@
-"""What a reader should take away: who is ahead of the reference, who is behind, and by how much.
+"""The conclusion for a reader: which systems are better or worse than the reference, and by how much.
 
-Markdown, the page and the terminal all say it from here.
+Markdown, HTML and terminal output all use it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Verdict = Literal["reference", "ahead", "behind", "no difference"]
 FAMILIES = ("dartboard", "cosine", "mmr", "dedup", "pyversity", "random", "oracle")
 
 BOUNDS = ("random", "oracle")
-"""What no one would use: chance below, perfection above."""
+"""Bounds instead of real systems: chance below, perfection above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +37,25 @@ class Row:
 
     @property
     def said(self) -> str:
-        """The difference in a word."""
+        """The difference as a word."""
         return {"ahead": "better", "behind": "worse"}.get(self.verdict, "same")
 
 
 def family(system: str) -> str:
-    """The kind of system that a name stands for; other names are families of their own."""
+    """The family of a system; an unknown name is its own family."""
     head = system.split("-")[0]
     return head if head in FAMILIES else system
 
 
 def rows(record: Mapping[str, Any]) -> list[Row]:
-    """The headline table, best quality first; equal ones by name."""
+    """The headline table, best quality first, ties by name."""
     quality = record["headline"]["quality"]
     found = [_row(record, system, quality) for system in record["systems"]]
     return sorted(found, key=lambda row: (-row.mean, row.system))
 
 
 def headline_table(record: Mapping[str, Any]) -> list[list[str]]:
-    """The headline as text, header first; the same cells on a page and on a terminal."""
+    """The headline table as text, header first; the same cells in HTML and on a terminal."""
     title = record["measures"][record["headline"]["quality"]]
     more = headline_measures(record)
     header = [
@@ -85,7 +85,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def headline_measures(record: Mapping[str, Any]) -> list[str]:
-    """The measures beside quality that the headline table shows: few, and each tells systems apart."""
+    """The measures besides quality in the headline table: few, and each differs between systems."""
     quality = Measure.parse(record["headline"]["quality"])
     wanted = (
         *("answer", "ndcg", "distinct_ndcg", "recall", "success", "alpha_ndcg"),
@@ -106,7 +106,7 @@ def _tells_apart(record: Mapping[str, Any], measure: str) -> bool:
 
 
 def best_of_families(record: Mapping[str, Any], *, bounds: bool = False) -> list[str]:
-    """The best system of each family by quality; Dartboard's variants each count."""
+    """The best system of each family by quality; each variant of Dartboard counts."""
     chosen: dict[str, str] = {}
     for row in rows(record):
         name = family(row.system)
@@ -117,7 +117,7 @@ def best_of_families(record: Mapping[str, Any], *, bounds: bool = False) -> list
 
 
 def rival(record: Mapping[str, Any]) -> str | None:
-    """The best system of another family than the reference's, bounds aside."""
+    """The best system of another family than the reference's, without bounds."""
     own = family(record["reference"])
     others = (row.system for row in rows(record) if family(row.system) not in (own, *BOUNDS))
     return next(others, None)
@@ -148,21 +148,21 @@ def sentences(record: Mapping[str, Any]) -> list[str]:
 
 
 def counted_queries(record: Mapping[str, Any], kind: str = "") -> str:
-    """How many queries were judged, in words; ``kind`` stands before the noun."""
+    """The number of judged queries as text; ``kind`` precedes the noun."""
     noun = "query" if record["judged"] == 1 else "queries"
     return " ".join(filter(None, (f"{record['judged']:,}", kind, noun)))
 
 
 def relevant_words(record: Mapping[str, Any]) -> str:
-    """How many chunks are relevant to a query, and how many of them are distinct where that is fewer."""
+    """The number of relevant chunks per query, and of distinct ones if that is lower."""
     relevant = record["relevant_per_query"]
     distinct = record.get("distinct_per_query", relevant)
     copies = f" ({distinct:.1f} distinct)" if distinct < relevant else ""
-    return f"{relevant:.1f} relevant a query{copies}"
+    return f"{relevant:.1f} relevant per query{copies}"
 
 
 def short(value: float) -> str:
-    """Three decimals, without the zero that says nothing."""
+    """Three decimals, without a leading zero."""
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
@@ -196,7 +196,7 @@ def _row(record: Mapping[str, Any], system: str, quality: str) -> Row:
 
 
 def _about_few_queries(record: Mapping[str, Any]) -> list[str]:
-    """The smallest p that so many signs can give, Holm's factor included, may be above the level."""
+    """Whether the smallest possible p-value for so few queries, after Holm, is above the level."""
     others = len(record["systems"]) - 1
     if others and 2.0 ** (1 - record["judged"]) * others >= LEVEL:
         are = "is" if record["judged"] == 1 else "are"
@@ -232,7 +232,7 @@ def _about_copies(record: Mapping[str, Any]) -> list[str]:
 
 
 def _about_answers(record: Mapping[str, Any]) -> list[str]:
-    """How often a model that was given the picks named a known answer: the reference, and the best rival."""
+    """How often a model named a known answer from the picks: the reference, and the best rival."""
     about = record.get("answer")
     if about is None:
         return []

@@ -43,7 +43,7 @@ def read_docx(data: bytes, max_characters: int = MAX_CHARACTERS) -> tuple[str, t
     except (IngestError, DeadlineError):
         raise
     except Exception as error:  # a broken file can fail anywhere in the parser
-        raise IngestError(f"is no readable DOCX: {type(error).__name__}: {error}") from error
+        raise IngestError(f"is not a readable DOCX: {type(error).__name__}: {error}") from error
     return builder.finish(title)
 
 

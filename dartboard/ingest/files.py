@@ -50,7 +50,7 @@ def check_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
         raise ConfigError("nothing to index: name files or folders")
     for path in listed:
         if not os.path.lexists(path):
-            raise IngestError(f"there is no file or folder {path}: check the name and the present folder")
+            raise IngestError(f"there is no file or folder {path}: check the name and the current folder")
     return listed
 
 

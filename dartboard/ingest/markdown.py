@@ -35,7 +35,7 @@ def notebook_text(text: str) -> str:
         language = stored.get("metadata", {}).get("kernelspec", {}).get("language", "python")
         parts = [_cell(cell, str(language)) for cell in cells]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise IngestError(f"is no notebook of format 4: {type(error).__name__}") from error
+        raise IngestError(f"is not a notebook of format 4: {type(error).__name__}") from error
     return "\n\n".join(part for part in parts if part)
 
 

@@ -70,7 +70,7 @@ def read_pdf(
         except LimitReachedError as error:
             raise TooLargeError(f"takes too much memory to be read: {error}") from error
         except Exception as error:  # a broken file can fail anywhere in the parser
-            raise IngestError(f"is no readable PDF: {type(error).__name__}: {error}") from error
+            raise IngestError(f"is not a readable PDF: {type(error).__name__}: {error}") from error
     return *_joined(texts), title, pages.notes
 
 

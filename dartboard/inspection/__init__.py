@@ -1,6 +1,6 @@
-"""Why a set was chosen: the steps of a selection, a map of its candidates, what stays when σ changes.
+"""Explain a selection: its steps, a map of its candidates, and its stability when σ changes.
 
-:func:`explore` looks at one question of an engine; its parts work on pools and arrays of any origin.
+:func:`explore` inspects one question with an engine; its parts work on any pools and arrays.
 """
 
 from dartboard.display.layout import Layout, kruskal_stress, radial_layout

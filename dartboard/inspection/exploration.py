@@ -1,7 +1,7 @@
-"""One question looked at from all sides: who was there, who was chosen by whom, and why.
+"""Inspect one question: its candidates, the picks of several methods, and the reasons.
 
 :func:`explore` finds candidates and selects from them exactly as :meth:`~dartboard.engine.Engine.search`
-does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to show the choice.
+does, by nearest neighbours, MMR and Dartboard, and returns what a page needs to show the selection.
 """
 
 import math
@@ -41,7 +41,7 @@ from dartboard.wrong_names import naming_options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigmaUsed:
-    """The σ that was used and where it came from; what ``"auto"`` would be; the range worth trying."""
+    """The σ in use and its origin, the automatic σ, and a range to try."""
 
     value: float
     source: str
@@ -51,14 +51,14 @@ class SigmaUsed:
 
     @classmethod
     def of(cls, value: float, source: str, auto: float) -> "SigmaUsed":
-        """With the range around both values."""
+        """Add a range around both values."""
         low, high = sigma_range(auto)
         return cls(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exploration:
-    """Everything about one question. Arrays run along the candidates, in the retriever's order."""
+    """Everything about one question. Arrays are in the order of the candidates (the retriever's order)."""
 
     query: str
     collection: str
@@ -86,7 +86,7 @@ class Exploration:
     seen: list[int]
 
     def summary(self) -> dict[str, Any]:
-        """The same facts as a search has in its metadata, for those who count searches."""
+        """The same facts as in a search's metadata, for statistics."""
         return {
             "seconds": dict(self.seconds),
             "candidates": len(self.candidates),
@@ -94,7 +94,7 @@ class Exploration:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; every number finite."""
+        """JSON data; every number is finite."""
         chosen = self.sets["dartboard"]
         return {
             "query": self.query,
@@ -180,7 +180,7 @@ def explore(
     layout: bool = True,
     sweep: bool = True,
 ) -> Exploration:
-    """Look at one question.
+    """Inspect one question.
 
     Args:
         engine: the index.
@@ -283,7 +283,7 @@ def _questions(query: str, options: SearchOptions) -> list[dict[str, Any]] | Non
 
 
 def _probability(pool: Pool) -> FloatArray:
-    """P(t|q) of the candidates; near-duplicates that were removed are no targets."""
+    """P(t|q) of the candidates; removed near-duplicates are not targets."""
     order, starts = pool.without_near_duplicates().by_row()
     relevance = np.full(len(pool), -np.inf)
     # A group counts as its most relevant member; with ``prefer``, another one stands for it.
@@ -301,7 +301,7 @@ def _nothing(
     methods: tuple[Method, ...],
     watch: "_Watch",
 ) -> Exploration:
-    """What there is to say where no candidate was found."""
+    """The result without candidates."""
     stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=session.engine.model.sigma)
     value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
     none = np.zeros(0)
@@ -350,7 +350,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 class _Watch:
-    """Where the time goes."""
+    """Measures the time of each step."""
 
     def __init__(self) -> None:
         self._started = self._last = time.perf_counter()
@@ -367,13 +367,13 @@ class _Watch:
 
 
 def finite(value: float) -> float | None:
-    """The number, or None where it is not finite."""
+    """The number, or None if it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None
 
 
 def plain(value: Any) -> Any:
-    """Numbers, text, lists and dictionaries with the same content; what is none of these becomes text."""
+    """JSON data with the same content; other types become text."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):

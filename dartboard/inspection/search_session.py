@@ -1,7 +1,7 @@
-"""One query's search, kept open, so that a selection can be made again at another σ.
+"""One query's search, kept open, so that the selection can be repeated with another σ.
 
-Candidates, choosers and pools are made by the engine's own steps, in the order in which
-:meth:`~dartboard.engine.Engine.search` takes them: what is looked at here is what a search does.
+Candidates, selection methods and pools are made by the engine's own steps, in the same order as in
+:meth:`~dartboard.engine.Engine.search`, so the inspected search is the real one.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class SearchSession:
         return len(self.chunks)
 
     def pool_at(self, sigma: float | Auto, method: Method = _DARTBOARD) -> Pool:
-        """The pool that a search with this σ and method selects from."""
+        """The pool of a search with this σ and method."""
         options = replace(self.options, sigma=sigma, method=method)
         scores = self.engine.ranking_scores(self.found, options)
         return self.selector.pool(self.query, self.query_vectors, self.found, options, scores=scores)
@@ -65,17 +65,17 @@ class SearchSession:
 
     @cached_property
     def tokens(self) -> list[int]:
-        """The length of each candidate, as a budget counts it."""
+        """The tokens of each candidate, as counted for a budget."""
         return TOKEN_COUNTS.of(self.chunks, self.engine.model.fingerprint, self.selector.count_tokens)
 
     @cached_property
     def unit(self) -> FloatArray:
-        """``(n, d)`` the candidates' vectors, float64 of length 1."""
+        """``(n, d)``: the candidates' unit vectors, float64."""
         return unit_rows(np.stack([chunk.embedding for chunk in self.chunks]), np.float64)
 
     @cached_property
     def distances(self) -> FloatArray:
-        """``(n, n)`` scaled cosine distances between candidates."""
+        """``(n, n)``: scaled cosine distances between candidates."""
         return distances(self.unit, self.unit, "scaled_cosine")
 
     @cached_property
@@ -89,10 +89,9 @@ class SearchSession:
 
 
 class TokenCounts:
-    """A cache of token counts: a tokenizer takes longer over the passages than all the rest.
+    """An LRU cache of token counts, because counting takes longer than everything else. Thread-safe.
 
-    A count depends on the model and the text alone, so it is kept by the hash of both. When full, what has
-    not been asked for longest goes first. Usable from many threads.
+    A count depends only on the model and the text, so the key is the hash of both.
     """
 
     def __init__(self, most: int = 50_000) -> None:
@@ -106,7 +105,7 @@ class TokenCounts:
     def of(
         self, chunks: Sequence[Chunk], model: str, count: Callable[[Sequence[Chunk]], Sequence[int]]
     ) -> list[int]:
-        """The count of each chunk; ``count`` is asked for those that are not known, all at once."""
+        """The count of each chunk; ``count`` is called once for all unknown ones."""
         keys = [
             hashlib.blake2b(f"{model}\0{chunk.text}".encode(), digest_size=16).digest() for chunk in chunks
         ]
@@ -125,11 +124,11 @@ class TokenCounts:
 
 
 TOKEN_COUNTS = TokenCounts()
-"""What all explorations of a process share."""
+"""Shared by all explorations of a process."""
 
 
 class CachedScorer:
-    """A pair scorer that is asked once for the same texts: σ changes, the scores do not."""
+    """A pair scorer with a cache: scores do not depend on σ."""
 
     def __init__(self, scorer: PairScorer) -> None:
         self._scorer = scorer
@@ -141,18 +140,18 @@ class CachedScorer:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Those of the scorer."""
+        """The wrapped scorer's bounds."""
         return self._scorer.bounds
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
-        """``(n,)``: the query with each passage."""
+        """``(n,)``: the score of the query with each passage."""
         asked = (query, tuple(passages))
         if asked not in self._scores:
             self._scores[asked] = self._scorer.score(query, passages)
         return self._scores[asked].copy()
 
     def score_matrix(self, passages: Sequence[str]) -> Scores:
-        """``(n, n)``: each passage with each."""
+        """``(n, n)``: the score of each passage with each."""
         asked = tuple(passages)
         if asked not in self._matrices:
             self._matrices[asked] = self._scorer.score_matrix(passages)

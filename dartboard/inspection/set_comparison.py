@@ -1,4 +1,4 @@
-"""Sets of picks compared: how alike their members are, what methods share, what stays when σ changes."""
+"""Compare sets of picks: their redundancy, the overlap of methods, and their stability when σ changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, Chunk, FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PickedSet:
-    """One method's picks, by position among the candidates, in order.
+    """One method's picks in order, as positions among the candidates.
 
     ``redundancy`` is the mean over picks of the cosine to the nearest other pick, 0 for fewer than two;
     ``coverage`` is Dartboard's objective of the set, ``covered_before`` what of it was covered before the
@@ -51,7 +51,7 @@ def picked_set(
     by_question = selection.question_coverage
     return PickedSet(
         picks=picks,
-        # The pairwise diversity of the evaluation is twice this distance; one product, no pair by itself.
+        # The evaluation's pairwise diversity is twice this distance; computed with one product.
         pairwise_diversity=min(1.0, 2.0 * intra_list_distance([chunks[pick] for pick in picks])),
         redundancy=redundancy(matrix),
         mean_similarity=float(similarity[picks].mean()) if picks else 0.0,
@@ -83,19 +83,19 @@ def overlap(sets: Mapping[str, PickedSet]) -> dict[str, int]:
 
 STEPS = 25
 REACH = 8.0
-"""σ goes from an eighth of the automatic value to eight times it."""
+"""σ ranges from an eighth of the automatic value to eight times it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """``picks[i]`` is what is picked at ``sigmas[i]``, in order."""
+    """``picks[i]`` are the picks at ``sigmas[i]``, in order."""
 
     sigmas: list[float]
     picks: list[list[int]]
 
 
 def sigma_range(centre: float) -> tuple[float, float]:
-    """The σ worth looking at around an automatic one."""
+    """The range of σ around an automatic one."""
     return max(SMALLEST_SIGMA, centre / REACH), min(LARGEST_SIGMA, centre * REACH)
 
 
@@ -115,7 +115,7 @@ def survival(
 
 
 def spaced(centre: float, steps: int = STEPS) -> list[float]:
-    """``steps`` rising σ, log-spaced; the nearest to ``centre`` is ``centre``."""
+    """``steps`` increasing σ, log-spaced; the one nearest to ``centre`` is replaced by it."""
     low, high = sigma_range(centre)
     sigmas: Sequence[float] = np.geomspace(low, high, steps).tolist()
     nearest = min(range(steps), key=lambda place: abs(np.log(sigmas[place] / centre)))

@@ -1,11 +1,11 @@
-"""One Dartboard selection, step by step: what every candidate would have added, and who came second.
+"""A Dartboard selection step by step: the marginal gain of every candidate, and the runner-up.
 
-With target weights ``w`` that sum to 1, kernel ``K`` and ``m_t`` the best that the picks so far do for t,
+With target weights ``w`` that sum to 1, kernel ``K``, and ``m_t`` the best kernel value of the picks so far,
 
     gain_c = Σ_t w_t · max(0, K[c,t] - m_t).
 
-Picks, gains and coverage are those of the :class:`~dartboard.selection.Selection`; the gains of all others
-are worked out on logarithms, which tell them apart at any σ.
+Picks, gains and coverage are those of the :class:`~dartboard.selection.Selection`. The gains of other
+candidates are computed in logarithms, which separate them at any σ.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from dartboard.types import FloatArray, IntArray
 Criterion = Literal["probability", "gain", "gain_per_token", "required"]
 
 AGREEMENT = 1e-9
-"""Gains of a pick that differ by less than this share are the same."""
+"""Gains that differ by less than this share are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The best candidate that lost, copies of the pick aside.
+    """The best candidate that was not picked, except for copies of the pick.
 
-    ``behind`` is by how much of the pick's value, in the step's criterion, it fell short: 0 for a tie, 1
-    where it had nothing to offer; None where the pick itself had nothing.
+    ``behind`` is the relative difference to the pick's value in the step's criterion: 0 for a tie, 1 if the
+    runner-up has no value; None if the pick itself has none.
     """
 
     index: int
@@ -117,7 +117,7 @@ def _log_gains(pool: Pool, seen: list[int], picks: list[int]) -> FloatArray:
 
 
 def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> list[Criterion]:
-    """By what each pick was the best."""
+    """The criterion of each pick."""
     forced = len(limits.must_include)
     rules: list[Criterion] = ["required"] * min(forced, len(picks))
     if limits.token_budget is not None:
@@ -131,7 +131,7 @@ def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArra
 
 
 def _largest_gains(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> bool:
-    """Whether every pick had the largest gain among what still fitted the budget."""
+    """Whether every pick had the largest gain among the candidates that still fitted the budget."""
     tracker = LimitTracker(pool, limits)
     for number, pick in enumerate(picks):
         if number >= len(limits.must_include):
@@ -143,7 +143,7 @@ def _largest_gains(pool: Pool, limits: Limits, picks: list[int], log_gains: Floa
 
 
 def _values(pool: Pool, limits: Limits, rule: Criterion, log_gains: FloatArray) -> FloatArray:
-    """``(n,)`` what candidates were compared by, as logarithms."""
+    """``(n,)``: the values that candidates were compared by, as logarithms."""
     if rule == "probability":
         return pool.relevance
     if rule == "gain_per_token" and limits.costs is not None:
@@ -155,7 +155,7 @@ def _values(pool: Pool, limits: Limits, rule: Criterion, log_gains: FloatArray) 
 def _runner_up(
     pool: Pool, tracker: LimitTracker, pick: int, values: FloatArray
 ) -> tuple[int, float | None] | None:
-    """The best of the others that could have been picked, and by how much it lost."""
+    """The best other candidate that could have been picked, and its distance to the pick."""
     others = tracker.open_candidates() & (pool.row_of != pool.row_of[pick])
     open_values = np.where(others, values, -np.inf)
     rival = int(open_values.argmax())

@@ -182,7 +182,7 @@ class BM25Index:
                 analyzer=Analyzer.from_json(header["analyzer"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreFormatError(f"{folder} is no complete index: {error}. Build it again") from error
+            raise StoreFormatError(f"{folder} is not a complete index: {error}. Build it again") from error
         if fault := index._fault():
             raise StoreFormatError(f"the index in {folder} holds {fault}. Build it again")
         return index

@@ -66,7 +66,7 @@ class InvertedIndex:
             terms = arrays.pop("terms")
             postings = Postings(int(header["size"]), **arrays)
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreFormatError(f"{folder} is no complete index: {error}. Build it again") from error
+            raise StoreFormatError(f"{folder} is not a complete index: {error}. Build it again") from error
         fault = postings.fault()
         if not fault and (terms.shape != postings.peaks.shape or terms.dtype != np.int32):
             fault = "terms that do not match their lists"

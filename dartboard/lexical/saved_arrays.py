@@ -107,7 +107,7 @@ def _read_arrays(folder: Path, files: Mapping[str, Any], mmap: bool) -> Arrays:
         path = folder / entry["file"]
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):  # opening a named pipe would block for ever
-            raise _damaged(folder, f"{path.name} is no regular file")
+            raise _damaged(folder, f"{path.name} is not a regular file")
         if found.st_size != entry.get("bytes") or _file_checksum(path) != entry.get("crc32"):
             raise _damaged(folder, f"{path.name} does not match its checksum")
         try:
@@ -116,7 +116,7 @@ def _read_arrays(folder: Path, files: Mapping[str, Any], mmap: bool) -> Arrays:
         except FileNotFoundError:
             raise
         except (OSError, ValueError, EOFError) as error:
-            raise _damaged(folder, f"{path.name} is no array: {error}") from error
+            raise _damaged(folder, f"{path.name} is not an array: {error}") from error
     return arrays
 
 

@@ -5,10 +5,10 @@
     dense                            bm25
     colbert                          colbert:PATH            a ColBERT checkpoint
     splade:PATH                      a sparse encoder
-    hybrid                           α = .7 of dense, the rest BM25
+    hybrid                           .7 dense + .3 BM25
     hybrid:0.6                       another α
     hybrid:dense=0.6,bm25=0.4        any members, any weights
-    hybrid-zscore:…                  z-scores in place of min-max
+    hybrid-zscore:…                  z-scores instead of min-max
     rrf    rrf:dense,bm25,colbert    fusion by rank
     multi-vector:code=1,comments=2   search vectors of parts that were indexed in Python
     NAME   NAME:ARGUMENT             a plug-in, also as a member

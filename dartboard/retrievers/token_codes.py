@@ -132,7 +132,7 @@ class TokenCodec:
         except struct.error:
             raise StoreFormatError("token codes are truncated: index the passage again") from None
         if magic != _MAGIC or version != _VERSION:
-            raise StoreFormatError("these bytes are no token codes of this version: index the passage again")
+            raise StoreFormatError("these bytes are not token codes of this version: index the passage again")
         if bits != self.bits:
             raise StoreFormatError(
                 f"token codes have {bits} bits where {self.bits} are expected: index again, or use these"

@@ -50,7 +50,7 @@ _LEAST_SPARE, _MOST_SPARE = 2, 32
 """Candidates for rescoring, as multiples of k."""
 _LEAST_RESCORED = 100
 _UNLIKELY_MAY_LOSE = (2.0, 30.0)
-"""In large collections: how much more recall may be lost for queries unlike anything indexed."""
+"""Factor on the allowed loss for queries unlike anything indexed: in smaller and in large collections."""
 
 
 class Rows(Protocol):

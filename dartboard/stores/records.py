@@ -48,7 +48,7 @@ class SparseVector:
         if not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InvalidInputError("sparse vector: weights must be finite and > 0; leave other terms out")
         if terms.size and (terms[0] < 0 or (np.diff(terms) <= 0).any()):
-            raise InvalidInputError("sparse vector: terms must be >= 0, each once, in rising order")
+            raise InvalidInputError("sparse vector: terms must be >= 0, unique and in increasing order")
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "weights", weights)
 
@@ -168,4 +168,4 @@ def _check_text(text: str, where: str) -> None:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInputError(f"{where}: text is no valid Unicode ({error.reason})") from error
+            raise InvalidInputError(f"{where}: text is not valid Unicode ({error.reason})") from error

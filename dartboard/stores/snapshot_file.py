@@ -70,7 +70,7 @@ def read_snapshot_file(path: str | Path) -> tuple[str, Manifest, Iterator[list[R
     head = _verified_head(source)
     name = head.get("name")
     if not isinstance(name, str):
-        raise StoreFormatError(f"{source} is no dartboard snapshot: it has no name")
+        raise StoreFormatError(f"{source} is not a dartboard snapshot: it has no name")
     return name, manifest_from_json(head), _batches(source)
 
 
@@ -84,7 +84,7 @@ def _verified_head(source: Path) -> dict[str, Any]:
         if head is None:
             head = _parsed(source, line)
             if head.get("kind") != KIND:
-                raise StoreFormatError(f"{source} is no dartboard snapshot")
+                raise StoreFormatError(f"{source} is not a dartboard snapshot")
         last = line
     seal = _parsed(source, last) if last is not None else {}
     if head is None or seal.get("records") != count - 1 or seal.get("sha256") != digest.hexdigest():
@@ -119,23 +119,23 @@ def _lines(source: Path) -> Iterator[bytes]:
             while line := stream.readline(_LONGEST_LINE + 1):
                 if len(line) > _LONGEST_LINE:
                     raise StoreFormatError(
-                        f"{source} has a record of more than {_LONGEST_LINE // 2**20} MB: it is no snapshot "
-                        "that dartboard made"
+                        f"{source} has a record of more than {_LONGEST_LINE // 2**20} MB: dartboard did "
+                        "not write this snapshot"
                     )
                 yield line
     except FileNotFoundError:
         raise StoreError(f"there is no snapshot {source}") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise StoreFormatError(f"{source} is damaged or no snapshot ({error})") from error
+        raise StoreFormatError(f"{source} is damaged or not a snapshot ({error})") from error
 
 
 def _parsed(source: Path, line: bytes) -> dict[str, Any]:
     try:
         stored = json.loads(line)
     except ValueError as error:
-        raise StoreFormatError(f"{source} is damaged or no snapshot ({error})") from error
+        raise StoreFormatError(f"{source} is damaged or not a snapshot ({error})") from error
     if not isinstance(stored, dict):
-        raise StoreFormatError(f"{source} is no dartboard snapshot")
+        raise StoreFormatError(f"{source} is not a dartboard snapshot")
     return stored
 
 

@@ -1,4 +1,4 @@
-"""Tests that a third party's store can inherit; needs pytest.
+"""Contract tests that third-party stores can inherit; needs pytest.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Records, filters and queries that the contract of stores is tested with; all from seeds."""
+"""Records, filters and queries for the contract tests of stores; all from seeds."""
 
 import numpy as np
 
@@ -36,14 +36,14 @@ FILTERS = (
 
 
 def sample_records(count: int, *, seed: int = 0, fields: bool = True) -> list[Record]:
-    """Records around a few centres, with metadata of every type, and further fields for two in three."""
+    """Records around a few centres, with metadata of every type; two in three have further fields."""
     chance = np.random.default_rng(seed)
     centres = chance.standard_normal((12, DIMENSION))
     return [_record(number, centres, chance, fields) for number in range(count)]
 
 
 def own_word(number: int) -> str:
-    """A word that stands in one record alone, and that no stemmer changes."""
+    """A word that occurs in one record only and that no stemmer changes."""
     return "zq" + "".join("bcdfghjklm"[int(digit)] for digit in str(number))
 
 

@@ -1,7 +1,7 @@
-"""What every store promises, as tests to inherit.
+"""The contract of every store, as tests to inherit.
 
-Subclass :class:`StoreContract` and give a ``store`` fixture: an open store without collections. The answers
-are compared with :class:`~dartboard.stores.memory.MemoryStore`, which compares every record.
+Subclass :class:`StoreContract` with a ``store`` fixture: an open store without collections. Results are
+compared with :class:`~dartboard.stores.memory.MemoryStore`, which is exact.
 """
 
 import threading
@@ -33,10 +33,10 @@ from dartboard.testing.samples import (
 from dartboard.types import Hit
 
 SCORE_TOLERANCE = 2e-4
-"""Scores may differ by rounding; ids may change places only within it."""
+"""Scores may differ by rounding; ids may swap only within it."""
 
 BEYOND = 10
-"""How many hits more the truth is asked for, to know what stands beyond the last."""
+"""How many more hits the reference returns, to know the scores beyond the last."""
 
 
 def record(id: str, **changes: Any) -> Record:
@@ -46,7 +46,7 @@ def record(id: str, **changes: Any) -> Record:
 
 
 def same_record(left: Record, right: Record, *, whole: bool = True) -> bool:
-    """Equal in all that a store keeps; with ``whole`` off, without further fields."""
+    """Equality of everything that a store keeps; without ``whole``, further fields are ignored."""
     equal = (
         left.id == right.id
         and left.text == right.text
@@ -71,10 +71,10 @@ def same_record(left: Record, right: Record, *, whole: bool = True) -> bool:
 def same_hits(
     found: list[Hit], expected: list[Hit], tolerance: float = SCORE_TOLERANCE, *, k: int | None = None
 ) -> bool:
-    """Equal scores and ids by rank; ids may change places only where their scores are equal but for rounding.
+    """Equal scores and ids by rank; ids may swap only if their scores are equal up to rounding.
 
-    With ``k``, ``expected`` may go on beyond it (:data:`BEYOND` hits, say), so that it is known what the last
-    of the found may have changed places with.
+    With ``k``, ``expected`` may be longer (by :data:`BEYOND` hits), because the last hits found may have
+    swapped with those beyond.
     """
     wanted = expected[:k]
     if len(found) != len(wanted) or len({hit.id for hit in found}) < len(found):
@@ -95,13 +95,13 @@ def _equal_maps(left: Any, right: Any) -> bool:
 
 
 class StoreContract:
-    """Inherit, and give a ``store`` fixture."""
+    """Inherit from this class and define a ``store`` fixture."""
 
     approximate_records = 3000
     """How many records the test of approximate search loads."""
 
     lexical_is_bm25 = True
-    """Whether ``search_text`` gives BM25's scores, or a score of the server's own."""
+    """Whether ``search_text`` returns dartboard's BM25 scores, or a server's own."""
 
     @pytest.fixture
     def store(self) -> Iterator[Store]:
@@ -422,7 +422,9 @@ class StoreContract:
         before = store.collections()
         for damaged in (whole[: len(whole) // 2], whole[:-9], b"nonsense", b""):
             path.write_bytes(damaged)
-            with pytest.raises(StoreFormatError, match=r"damaged|no dartboard snapshot|no snapshot"):
+            with pytest.raises(
+                StoreFormatError, match=r"damaged|not a dartboard snapshot|no dartboard snapshot|no snapshot"
+            ):
                 store.restore(path, "again")
             assert store.collections() == before
         with pytest.raises(StoreError, match="no snapshot"):

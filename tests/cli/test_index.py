@@ -186,7 +186,7 @@ def test_which_copy_how_many_of_a_kind_and_whose_tokens(inside, capsys, tmp_path
         (["delete"], "give ids or --filter"),
         (["snapshot", "docs/keys.md"], "exists already"),
         (["restore", "nowhere.snapshot"], "there is no snapshot"),
-        (["restore", "docs/keys.md"], "damaged or no snapshot"),
+        (["restore", "docs/keys.md"], "damaged or not a snapshot"),
     ],
 )
 def test_complaints(indexed, capsys, arguments, complaint):

@@ -15,7 +15,7 @@ TABLE = """\
 #  index  similarity  gain              coverage  stands for
 1      7       0.600  50 %  ██████████      50 %  itself and 1: 9
 2      3       0.200  25 %  █████           75 %  itself
-covers 75 % of what the query may mean
+covers 75 % of the probable targets
 σ 0.08 from the candidates"""
 
 
@@ -77,11 +77,11 @@ def test_what_is_covered_in_words():
     words, most = coverage_text(0.75, 0.8)
     assert most == pytest.approx(0.9375) and words.endswith("covers more than 94 %")
     assert coverage_text(0.75, 1.0) == (
-        "covers 75 % of what the query may mean: no set within the same limits covers more",
+        "covers 75 % of the probable targets: no set within the same limits covers more",
         0.75,
     )
-    assert coverage_text(0.9, 0.9) == ("covers 90 % of what the query may mean", 1.0)
-    assert coverage_text(0.0, 0.0) == ("covers 0 % of what the query may mean", None)
+    assert coverage_text(0.9, 0.9) == ("covers 90 % of the probable targets", 1.0)
+    assert coverage_text(0.0, 0.0) == ("covers 0 % of the probable targets", None)
 
 
 def test_sigma_in_words():

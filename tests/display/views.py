@@ -29,7 +29,7 @@ def board(**changed):
 def view(**changed):
     values = {
         "head": "2 of 3 candidates by dartboard",
-        "facts": ("covers 75 % of what the query may mean", "σ 0.08 from the candidates"),
+        "facts": ("covers 75 % of the probable targets", "σ 0.08 from the candidates"),
         "picks": (
             Pick(name="7", similarity=0.6, gain=0.5, coverage=0.5, stands_for=("7", "9")),
             Pick(name="3", similarity=0.2, gain=0.25, coverage=0.75, stands_for=("3",)),

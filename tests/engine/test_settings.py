@@ -40,7 +40,7 @@ def test_the_file_by_variable_and_the_users_own(folder, tmp_path):
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "dartboard.toml").write_text("k = 4\n")
     assert load_settings(environment={}, folder=folder).settings.k == 4
-    with pytest.raises(ConfigError, match="is no file"):
+    with pytest.raises(ConfigError, match="is not a file"):
         load_settings(environment={"DARTBOARD_CONFIG": str(tmp_path / "nowhere")}, folder=folder)
 
 

@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_written_is_said(user, server, tmp_path, capsys)
     store = server.index(tmp_path / "theirs")
     (user / "config").write_text("a file where a folder should be")
     assert search(store, "--trust-model") == 0
-    assert "cannot be kept" in capsys.readouterr().err
+    assert "cannot be stored" in capsys.readouterr().err
 
 
 def test_a_host_that_only_looks_like_another_is_shown_as_it_is():

@@ -111,7 +111,7 @@ def test_precision_is_the_specifications_on_a_set_with_near_duplicates():
     found = outcome.record["systems"]
     assert found["cosine"]["distinct_precision@5"]["mean"] < found["cosine"]["precision@5"]["mean"] == 1.0
     assert found["oracle"]["precision@5"]["mean"] == 1.0, "an upper bound of the plain measures, too"
-    assert "10.0 relevant a query (4.0 distinct)" in markdown([outcome.record])
+    assert "10.0 relevant per query (4.0 distinct)" in markdown([outcome.record])
 
 
 def test_workers_change_nothing():

@@ -333,11 +333,11 @@ def blank_pdf():
         ("\u200b\ufeff".encode(), "a.txt", "empty", "holds no text"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "a.png", "binary", "NUL bytes"),
         (b"MZ\x00\x01", "a.txt", "binary", "NUL bytes"),
-        (b"%PDF-1.7 nothing", "a.pdf", "damaged", "no readable PDF"),
-        (pdf_of("some words")[:-400], "a.pdf", "damaged", "no readable PDF"),
+        (b"%PDF-1.7 nothing", "a.pdf", "damaged", "not a readable PDF"),
+        (pdf_of("some words")[:-400], "a.pdf", "damaged", "not a readable PDF"),
         (encrypted_pdf(), "a.pdf", "encrypted", "without its password"),
         (blank_pdf(), "a.pdf", "empty", "scanned pages"),
-        (b"PK\x03\x04 not really", "a.docx", "damaged", "no readable DOCX"),
+        (b"PK\x03\x04 not really", "a.docx", "damaged", "not a readable DOCX"),
         (b"<script>x</script>", "a.html", "empty", "holds no text"),
         (b"---\ntitle: x\n---\n", "a.md", "empty", "holds no text"),
         (b"{broken", "a.jsonl", "row", "line 1: no JSON"),
@@ -583,7 +583,7 @@ def test_notebooks_and_pictures():
     assert "never shown" not in document.text
     for broken in ("{}", "[1]", '{"cells": [1]}', "not json"):
         (problem,) = read_bytes(broken.encode(), "b.ipynb")
-        assert "no notebook" in problem.reason and problem.code == "damaged"
+        assert "not a notebook" in problem.reason and problem.code == "damaged"
     (picture,) = read_bytes(b"<svg><text>x</text></svg>", "p.svg")
     assert picture.reason == "is a picture" and picture.code == "binary"
 

@@ -146,14 +146,14 @@ def forge(folder, change):
         (lambda body: body.update(format_version=2), "format 2, this release reads format 1"),
         (lambda body: body.update(files=[]), "lacks its header or its files"),
         (lambda body: body["files"]["rows"].update(file="../rows.npy"), "strange file"),
-        (lambda body: body["files"].pop("lengths"), "no complete index"),
+        (lambda body: body["files"].pop("lengths"), "not a complete index"),
         (lambda body: body["files"].update(rows=body["files"]["starts"]), "wrong type"),
         (lambda body: body["files"].update(peaks=body["files"]["weights"]), "different lengths"),
         (lambda body: body["files"].update(counts=body["files"]["peaks"]), "counts"),
         (lambda body: body["files"].update(lengths=body["files"]["rows"]), "lengths"),
         (lambda body: body["header"].update(size=3), "rows that do not exist"),
-        (lambda body: body["header"].update(analyzer={}), "no complete index"),
-        (lambda body: body["files"].update(extra=body["files"]["rows"]), "no complete index"),
+        (lambda body: body["header"].update(analyzer={}), "not a complete index"),
+        (lambda body: body["files"].update(extra=body["files"]["rows"]), "not a complete index"),
     ],
 )
 def test_manifests_that_do_not_fit(saved, change, what):
@@ -183,7 +183,7 @@ def test_arrays_of_objects_are_refused(saved, tmp_path):
     np.save(path, np.array([{}], dtype=object), allow_pickle=True)
     entry = {"bytes": path.stat().st_size, "crc32": saved_arrays._file_checksum(path)}
     forge(folder, lambda body: body["files"]["rows"].update(entry))
-    with pytest.raises(StoreFormatError, match="is no array"):
+    with pytest.raises(StoreFormatError, match="is not an array"):
         BM25Index.load(folder)
 
 

@@ -206,7 +206,7 @@ def test_settings_that_cannot_be(options, message):
 
 
 def test_members_that_cannot_be():
-    with pytest.raises(ConfigError, match="two members or more, got 1"):
+    with pytest.raises(ConfigError, match="at least two members, got 1"):
         HybridRetriever(members()[:1])
     with pytest.raises(ConfigError, match="different names"):
         HybridRetriever([BM25Retriever(), BM25Retriever()])

@@ -82,7 +82,7 @@ def test_what_is_no_code():
     for broken in (b"", b"dtok", data[:-1], data + b"x"):
         with pytest.raises(StoreFormatError, match="index the passage again"):
             codec.decode([data, broken])
-    with pytest.raises(StoreFormatError, match="no token codes"):
+    with pytest.raises(StoreFormatError, match="not token codes"):
         codec.decode([b"what" + data[4:]])
     with pytest.raises(StoreFormatError, match="have 4 bits where 8 are expected"):
         TokenCodec(bits=8).decode([data])

@@ -63,7 +63,7 @@ def test_an_empty_file_becomes_a_store(path):
 
 def test_folders_are_made_and_a_folder_is_refused(tmp_path):
     EmbeddedStore(tmp_path / "a" / "b" / "c.dartboard").close()
-    with pytest.raises(StoreFormatError, match="is no file"):
+    with pytest.raises(StoreFormatError, match="is not a file"):
         EmbeddedStore(tmp_path / "a")
     with pytest.raises(StoreError, match="no store can be made"):
         EmbeddedStore(tmp_path / "a" / "b" / "c.dartboard" / "d")
@@ -123,9 +123,9 @@ def scrambled_store(path):
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda path: path.write_bytes(os.urandom(50_000)), "no dartboard store"),
-        (lambda path: path.write_text("Just some notes.\n" * 200), "no dartboard store"),
-        (lambda path: path.write_bytes(b"SQLite format 3\x00"), "no dartboard store"),
+        (lambda path: path.write_bytes(os.urandom(50_000)), "not a dartboard store"),
+        (lambda path: path.write_text("Just some notes.\n" * 200), "not a dartboard store"),
+        (lambda path: path.write_bytes(b"SQLite format 3\x00"), "not a dartboard store"),
         (foreign_database, "another program"),
         (newer_store, "newer dartboard .format 99"),
         (old_store, "unknown format 0"),

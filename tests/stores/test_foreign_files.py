@@ -105,7 +105,7 @@ def test_a_lock_file_that_holds_something_else_is_not_written_over(path, tmp_pat
     (tmp_path / "other").write_text(content)
     lock_of(path).unlink()
     os.link(tmp_path / "other", lock_of(path))
-    with pytest.raises(StoreError, match=r"holds something else.*Move it away"):
+    with pytest.raises(StoreError, match=r"holds other data.*Move it away"):
         write(path)
     assert (tmp_path / "other").read_text() == content
     with EmbeddedStore(path, read_only=True) as store:
@@ -150,7 +150,7 @@ def test_a_pipe_is_refused_and_nobody_waits_for_it(path, suffix, command):
     os.mkfifo(place)
     code, said = run(path, command)
     assert code == 1 and "Traceback" not in said
-    assert ("is no file" if not suffix else f"s.dartboard{suffix} is a named pipe") in said
+    assert ("is not a file" if not suffix else f"s.dartboard{suffix} is a named pipe") in said
 
 
 @pytest.mark.parametrize("suffix", [".lock", "-wal", "-shm", "-journal"])
@@ -201,7 +201,7 @@ except StoreFormatError as error:
         timeout=120,
         check=False,
     )
-    assert "is no regular file" in done.stdout, done.stderr
+    assert "is not a regular file" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])

@@ -25,8 +25,8 @@ def test_a_record_is_float32_and_a_chunk():
     [
         ({"id": ""}, "ID cannot be empty"),
         ({"text": "nul \x00"}, "U\\+0000"),
-        ({"text": "half \ud800"}, "no valid Unicode"),
-        ({"metadata": {"a": ["\udfff"]}}, "no valid Unicode"),
+        ({"text": "half \ud800"}, "not valid Unicode"),
+        ({"metadata": {"a": ["\udfff"]}}, "not valid Unicode"),
         ({"metadata": {"\x00": 1}}, "U\\+0000"),
         ({"embedding": [np.nan, 1]}, "NaN"),
         ({"embedding": np.array([1e60, 1.0])}, "embedding of chunk 'a' does not fit into float32"),

@@ -101,7 +101,7 @@ def translated(error: sqlite3.Error | UnicodeError, path: Path) -> DartboardErro
     """The dartboard error for one of SQLite."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidInputError(
-            f"text that is no valid Unicode (half of a surrogate pair) cannot be kept: {error}"
+            f"text that is not valid Unicode (half of a surrogate pair) cannot be stored: {error}"
         )
     code: int = getattr(error, "sqlite_errorcode", 0)  # 0 if Python raised the error itself
     primary = code & 0xFF

@@ -40,17 +40,19 @@ def prepare(path: Path, *, read_only: bool) -> None:
     except OSError as error:
         raise StoreError(f"{path} cannot be looked at: {error.strerror or error}") from error
     if there and not path.is_file():
-        raise StoreFormatError(f"{path} is no file: give the path of a file, e.g. {path / 'index.dartboard'}")
+        raise StoreFormatError(
+            f"{path} is not a file: give the path of a file, e.g. {path / 'index.dartboard'}"
+        )
     if there and not empty:
         return _check(path)
     if orphan:
         raise StoreError(
             f"{path} {'is empty' if there else 'is gone'}, and its log {path.name}-wal is still there: "
-            "put the file back, or remove the log to begin anew or to put a backup in its place"
+            "put the file back, or remove the log to start again or to put a backup in its place"
         )
     if there and not read_only and WriterLock(path).path.exists():
         raise StoreFormatError(
-            f"{path} is empty, though a store was written there: {RESTORE}, or remove it to begin anew"
+            f"{path} is empty, though a store was written there: {RESTORE}, or remove it to start again"
         )
     if read_only:
         raise StoreError(
@@ -76,7 +78,7 @@ def _check(path: Path) -> None:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if is_no_database(error):
             raise StoreFormatError(
-                f"{path} is no dartboard store, or is damaged ({error}): give another path, or {RESTORE}"
+                f"{path} is not a dartboard store, or is damaged ({error}): give another path, or {RESTORE}"
             ) from error
         raise translated(error, path) from error
     if stamp != APPLICATION_ID:
@@ -111,8 +113,8 @@ def _check_same_store(path: Path) -> None:
     if alone and together and alone != together:
         raise StoreFormatError(
             f"{path} and its log {path.name}-wal are of two stores: a backup or another index was put in the "
-            f"place of a file that was not closed. Remove {path.name}-wal and {path.name}-shm to go on with "
-            "the file that is there, or put the former file back"
+            f"place of a file that was not closed. Remove {path.name}-wal and {path.name}-shm to continue "
+            "with this file, or put the former file back"
         )
 
 

@@ -90,7 +90,7 @@ class WriterLock:
             found = os.read(file, _NOTE_BYTES + 1)
             if len(found) > _NOTE_BYTES or not _NOTE.fullmatch(found):
                 raise StoreError(
-                    f"{self.path} is no lock file of dartboard: it holds something else, which a write would "
+                    f"{self.path} is not a lock file of dartboard: it holds other data, which a write would "
                     "destroy. Move it away: the next write makes a lock file in its place"
                 )
         except BaseException:
