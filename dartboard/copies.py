@@ -22,7 +22,7 @@ from dartboard.utils import unit_rows
 MOST_DIFFERENCES = 3
 """So many are listed for a copy."""
 
-_PARTS = re.compile(r"\d+|[^\W\d_]+")
+_PARTS = re.compile(r"\d+|(?!\bv\d)[^\W\d_]+")
 _WORDS = re.compile(r"\w+(?:[.,:/_-]\w+)*")
 _TEXT, _END, _NUMBER = 0, 1, 2
 
@@ -30,8 +30,8 @@ _TEXT, _END, _NUMBER = 0, 1, 2
 def preference(values: Sequence[Any]) -> FloatArray:
     """``(n,)`` ranks of metadata values: the larger, the more preferred; a missing value comes last.
 
-    Numbers are compared as numbers. Versions and dates as text are compared part by part, so that 29.10
-    comes after 29.9, 2025-01-02 after 2024-12-31, and 2.0 after 2.0-beta.
+    Numbers are compared as numbers. Text is compared part by part, as versions and dates: 29.10 comes after
+    29.9, 2025-01-02 after 2024-12-31, and 2.0 after 2.0-beta. So store decimals as numbers, not as text.
 
     Example:
         >>> preference(["29.9", "29.10", None, "29.10-beta"])
@@ -43,10 +43,10 @@ def preference(values: Sequence[Any]) -> FloatArray:
 
 
 def _key(value: Any) -> tuple[Any, ...]:
-    if value is None:
+    if value is None or value != value:  # NaN is a missing value, too
         return (0,)
     if isinstance(value, Real):
-        return (1, (_NUMBER, float(value), ""))
+        return (1, (_NUMBER, value, ""))
     text = value.isoformat() if isinstance(value, date) else str(value)
     parts = [
         (_NUMBER, float(part), "") if part.isdecimal() else (_TEXT, 0.0, part.lower())
@@ -64,12 +64,17 @@ def differences(one: str, other: str) -> list[tuple[str, str]]:
     """
     left, right = _WORDS.findall(one), _WORDS.findall(other)
     changed = [
-        (" ".join(left[a:b]), " ".join(right[c:d]))
+        (left[a:b], right[c:d])
         for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
-        if kind == "replace"
+        if kind != "equal"
     ]
-    numbers = [pair for pair in changed if all(re.search(r"\d", side) for side in pair)]
-    return list(dict.fromkeys(numbers or changed))[:MOST_DIFFERENCES]
+    # A number may be taken out in one place and another put in elsewhere: they are paired in order.
+    ours, theirs = (
+        [word for pair in changed for word in pair[side] if any(map(str.isdigit, word))] for side in (0, 1)
+    )
+    numbers = [pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]]
+    words = [(" ".join(old), " ".join(new)) for old, new in changed if old and new]
+    return list(dict.fromkeys(numbers or words))[:MOST_DIFFERENCES]
 
 
 def copies_of(

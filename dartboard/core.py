@@ -43,6 +43,7 @@ from dartboard.types import (
     Chunk,
     Explanation,
     FloatArray,
+    IntArray,
     RetrievalResult,
     check_matrix,
     check_same_dimension,
@@ -356,7 +357,7 @@ class DartboardRetriever:
         values = {name: [chunk.metadata.get(name) for chunk in chunks] for name in capped}
         for name, found in values.items():
             if found and all(value is None for value in found):
-                raise InvalidInputError(f"no candidate has {name!r} in its metadata: check max_per")
+                raise InvalidInputError(_unknown_field(name, "max_per", chunks))
         if costs is None:
             costs = [] if options.token_budget is None else self.count_tokens(chunks, options.tokenizer)
         return options.limits(
@@ -459,7 +460,7 @@ class DartboardRetriever:
         variant, scorer = self.variant_of(options), self.cross_encoder
         asked, weights = [query, *options.also], check_weights(options.weights, len(questions))
         texts = [] if variant == "cosine" else [chunk.text for chunk in candidates.chunks()]
-        groups = candidate_groups(candidates.vectors, read=candidates.fingerprints)
+        groups = _near_duplicates(candidates, options.seen_ids)
         if variant == "crossencoder" and scorer is not None:
             scaling = self.config.score_scaling
             pool = crossencoder_pool(scorer, asked, texts, options.sigma, scaling, weights, groups)
@@ -493,14 +494,31 @@ class DartboardRetriever:
         return count_tokens(counter, [chunk.text for chunk in chunks])
 
 
+def _near_duplicates(candidates: Candidates, seen: Sequence[str]) -> IntArray:
+    """``(n,)`` near-duplicate groups. What was seen leads its group, so that its copies are found with it."""
+    if not seen:
+        return candidate_groups(candidates.vectors, read=candidates.fingerprints)
+    shown = set(seen)
+    order = sorted(range(len(candidates)), key=lambda at: candidates.ids[at] not in shown)
+    groups = np.empty(len(order), dtype=np.intp)
+    ordered = candidates.take(order)
+    groups[order] = candidate_groups(ordered.vectors, read=ordered.fingerprints)
+    return groups
+
+
 def _preference(candidates: Candidates, options: SearchOptions) -> FloatArray | None:
     """``(n,)`` which of several near-duplicates to pick, by the metadata field in ``prefer``."""
     if options.prefer is None:
         return None
     values = [chunk.metadata.get(options.prefer) for chunk in candidates.chunks()]
     if all(value is None for value in values):
-        raise InvalidInputError(f"no candidate has {options.prefer!r} in its metadata: check prefer")
+        raise InvalidInputError(_unknown_field(options.prefer, "prefer", candidates.chunks()))
     return preference(values)
+
+
+def _unknown_field(name: str, option: str, chunks: Sequence[Chunk]) -> str:
+    there = ", ".join(sorted({field for chunk in chunks for field in chunk.metadata})) or "none"
+    return f"no candidate has {name!r} in its metadata: check {option}. The fields are {there}"
 
 
 def _question_coverage(
@@ -517,7 +535,14 @@ def _question_coverage(
 
 
 def _with_seen_vectors(candidates: Candidates, options: SearchOptions) -> tuple[Candidates, SearchOptions]:
-    """Vectors that were seen as further candidates without text, which are never picked."""
+    """Vectors that were seen as further candidates without text, which are never picked.
+
+    Raises:
+        InvalidInputError: they have another dimension, or a pair scorer would need their texts.
+    """
+    if options.reranker != "cosine":
+        raise InvalidInputError("vectors in seen have no text for a reranker to read: give ids of chunks")
+    check_matrix(options.seen, name="seen", dim=candidates.vectors.shape[1])
     chunks = [
         Chunk.trusted(f"{_SEEN}{at}", "", vector, {}) for at, vector in enumerate(np.asarray(options.seen))
     ]

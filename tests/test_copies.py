@@ -21,6 +21,8 @@ TERMS = (
         [None, "2024-12-31", "2025-01-02T09:00:00Z", "2025-01-02T10:00:00Z"],
         [None, date(2024, 12, 31), date(2025, 1, 1)],
         [None, -1, 0.25, 3, 10],
+        [float("nan"), 10**400],
+        [None, "1.9", "v2.0"],
     ],
 )
 def test_newer_and_larger_values_are_preferred(rising):
@@ -34,4 +36,6 @@ def test_numbers_that_differ_are_named():
     assert differences(TERMS, other) == [("5", "6"), ("2024", "2025")]
     assert differences(TERMS, TERMS.replace("basic", "Premium")) == [("basic", "Premium")]
     assert differences(TERMS, TERMS) == []
+    moved = TERMS.replace("the year 2024 in", "long ago in").replace("The monthly", "Since 2019, the monthly")
+    assert differences(TERMS, moved) == [("2024", "2019")]
     assert not are_alike(TERMS, "Something else entirely, about bridges and rivers.")

@@ -74,9 +74,9 @@ def place_of(metadata: Mapping[str, Any], id: str) -> str:
     """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id if no document is known."""
     where = " ".join(plain_text(str(metadata.get("source", id))).splitlines())
     if "page" in metadata:
-        return f"{where}, page {metadata['page']}"
+        return f"{where}, page {clean(metadata['page'])}"
     if "start_line" in metadata:
-        return f"{where}:{metadata['start_line']}"
+        return f"{where}:{clean(metadata['start_line'])}"
     return where
 
 

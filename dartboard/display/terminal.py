@@ -174,8 +174,8 @@ def _reasons(result: RetrievalResult, place: int, *, bars: bool) -> list[str]:
     others = [name for name in facts["stands_for"][place] if name != result.chunks[place].id]
     if others and facts.get("targets") == "candidates":
         more = f" and {len(others) - 2} more" if len(others) > 2 else ""
-        lines.append(f"stands for itself, {', '.join(map(str, others[:2]))}{more}")
-    if found := facts["shares"][place]:
+        lines.append(f"stands for itself, {', '.join(map(clean, others[:2]))}{more}")
+    if found := facts.get("shares", {}) and facts["shares"][place]:
         lines.append(
             "found by "
             + ", ".join(f"{name} at {share['rank']} ({share['score']:.3f})" for name, share in found.items())

@@ -7,8 +7,9 @@ A token budget usually refers to the reader's tokens. A tokenizer is one of
     a function                          from a text to a count or a list of tokens
 """
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,15 @@ class ReaderTokenizer:
 
     def _count(self, text: str) -> int:
         found = self._function(text)
-        if isinstance(found, Sized):
+        if isinstance(found, Mapping) and "input_ids" in found:  # what transformers' tokenizers return
+            found = found["input_ids"]
+        if isinstance(found, Sequence) and not isinstance(found, (str, bytes)):
             return len(found)
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise ConfigError(f"tokenizer must return a count or a list of tokens, got {found!r}")
-        return found
+        if isinstance(found, bool) or not isinstance(found, Integral) or found < 0:
+            raise ConfigError(
+                f"tokenizer must return a count or a list of tokens, got {type(found).__name__}"
+            )
+        return int(found)
 
 
 def reader_tokenizer(tokenizer: Tokenizer) -> ReaderTokenizer:
@@ -71,6 +76,7 @@ def _by_file(path: str) -> ReaderTokenizer:
     except Exception as problem:
         raise ConfigError(f"{path!r} is not a file of the tokenizers library: {problem}") from problem
     opened.no_truncation()
+    opened.no_padding()
     return ReaderTokenizer(path, lambda text: len(opened.encode(text, add_special_tokens=False).ids))
 
 

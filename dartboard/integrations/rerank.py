@@ -87,7 +87,11 @@ def _candidates(gathered: GatheredVectors) -> Candidates:
         )
         for place, (item, vector) in enumerate(zip(gathered.items, gathered.vectors, strict=True))
     ]
-    return Candidates.from_chunks(chunks)
+    compared = [
+        chunk.text if item.compared is None else item.compared
+        for chunk, item in zip(chunks, gathered.items, strict=True)
+    ]
+    return Candidates.from_chunks(chunks, compared=compared)
 
 
 def _scores(items: Sequence[Item], options: SearchOptions) -> list[float]:

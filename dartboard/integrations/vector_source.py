@@ -31,8 +31,9 @@ _D = TypeVar("_D")
 class Item:
     """A document, its place among those that were given, and what is known of it.
 
-    ``text`` is what a model would embed, ``shown`` what a reader gets where that is not the same. ``vector``
-    and ``score`` are what the document itself carries, unchecked.
+    ``text`` is what a model would embed, ``shown`` what a reader gets and ``compared`` what near-duplicates
+    are found by, where these are not the same. ``vector`` and ``score`` are what the document itself carries,
+    unchecked.
     """
 
     document: Any
@@ -41,6 +42,7 @@ class Item:
     text: str | None
     metadata: Mapping[str, Any]
     shown: str | None = None
+    compared: str | None = None
     vector: Any = None
     score: Any = None
 

@@ -109,10 +109,21 @@ class Candidates:
         return made
 
     @classmethod
-    def from_chunks(cls, chunks: Sequence[Chunk], scores: Sequence[float] | None = None) -> Self:
-        """Candidates whose chunks have been read; without ``scores``, each has 0."""
+    def from_chunks(
+        cls,
+        chunks: Sequence[Chunk],
+        scores: Sequence[float] | None = None,
+        *,
+        compared: Sequence[str] | None = None,
+    ) -> Self:
+        """Candidates whose chunks have been read; without ``scores``, each has 0.
+
+        Near-duplicates are found by ``compared``, one text per chunk, where that is not the chunk's own.
+        """
         made = cls.__new__(cls)
         made._hold(chunks, [0.0] * len(chunks) if scores is None else scores)
+        if compared is not None:
+            made._fingerprints = [fingerprint(text) for text in compared]
         return made
 
     @classmethod

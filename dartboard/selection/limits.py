@@ -128,7 +128,7 @@ class Limits:
                 raise InvalidInputError(
                     f"{what} must be names, such as strings or numbers: found a list or the like"
                 )
-            forced = [values[i] for i in self.must_include if values[i] is not None]
+            forced = [values[i] for i in self.must_include if not _missing(values[i])]
             if forced and max(forced.count(value) for value in forced) > most:
                 raise ConfigError(f"must_include alone breaks {name}")
         if not self.exclude and self.min_similarity is None:
@@ -150,7 +150,9 @@ class LimitTracker:
         self._row_of = pool.row_of
         self._costs: FloatArray | None = None
         self._left = np.inf
-        self._open[pool.find(limits.seen)] = False
+        if limits.seen:  # nor are copies and near-duplicates of what was seen picked, by any method
+            seen = pool.units[pool.find(limits.seen)]
+            self._open &= ~np.isin(pool.units, seen)
         self._caps: list[tuple[int, IntArray, IntArray]] = []  # most, value of each candidate, picks by value
         if limits.costs is not None and limits.token_budget is not None:
             self._costs = _costs(limits.costs)[pool.positions]
@@ -158,7 +160,8 @@ class LimitTracker:
             self._open &= self._costs <= self._left
         for _, most, values in limits.caps():
             codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
-            code_of = np.array([-1 if (value := values[i]) is None else codes[value] for i in pool.positions])
+            known = [values[i] for i in pool.positions]
+            code_of = np.array([-1 if _missing(value) else codes[value] for value in known])
             self._caps.append((most, code_of, np.zeros(len(codes), dtype=np.intp)))
         self.selective = self._costs is not None or bool(self._caps)
 
@@ -209,6 +212,11 @@ Gate = LimitTracker  # the name that plug-ins import
 
 def _real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _missing(value: object) -> bool:
+    """None, or NaN, as data frames have it."""
+    return value is None or value != value
 
 
 def _whole(name: str, value: object) -> None:

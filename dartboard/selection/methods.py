@@ -1,7 +1,7 @@
 """For people with arrays: :func:`select`, :func:`select_many`, and the methods by name."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import fields, replace
@@ -22,7 +22,7 @@ from dartboard.selection.kernels import Auto, check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.pool_builders import check_rankings, from_embeddings, log_softmax, with_lowest
-from dartboard.selection.questions import check_weights
+from dartboard.selection.questions import check_weights, dimensions_of
 from dartboard.selection.result import Selection
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix, check_matrix
 from dartboard.wrong_names import right_name
@@ -139,7 +139,7 @@ def select(
         allowed = f"[{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}]"
         raise ConfigError(f"sigma must be in {allowed} or 'auto', got {sigma}: scale vectors")
     vectors = as_matrix(embeddings)
-    if seen is not None and np.ndim(seen) == 2:  # further candidates, which are not picked
+    if seen is not None and dimensions_of(seen) == 2:  # further candidates, which are not picked
         shown = check_matrix(seen, name="seen", dim=vectors.shape[1])
         bounds = _after_candidates(bounds, len(vectors), len(shown))
         vectors = np.concatenate([vectors, shown])
@@ -149,7 +149,8 @@ def select(
         if scores is not None:
             scores = with_lowest(scores, len(shown))
     elif seen is not None:
-        bounds = replace(bounds, seen=np.atleast_1d(seen).tolist())
+        positions: Any = seen if isinstance(seen, Iterable) else [seen]
+        bounds = replace(bounds, seen=positions)
     check_page(offset, len(vectors) - len(bounds.seen))
     with threads_for(len(vectors)):
         if texts is not None:

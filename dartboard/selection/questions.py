@@ -29,7 +29,7 @@ def check_queries(query: npt.ArrayLike, dim: int) -> FloatArray:
     Raises:
         InvalidInputError: a row is unusable, or there are more than ``MOST_QUESTIONS``.
     """
-    if np.ndim(query) != 2:
+    if dimensions_of(query) != 2:
         return check_vector(query, name="query", dim=dim)[None]
     asked = as_matrix(query, name="query", dim=dim)
     if len(asked) > MOST_QUESTIONS:
@@ -37,6 +37,14 @@ def check_queries(query: npt.ArrayLike, dim: int) -> FloatArray:
     for place, one in enumerate(asked):
         check_vector(one, name=f"query {place}" if len(asked) > 1 else "query")
     return asked
+
+
+def dimensions_of(values: npt.ArrayLike) -> int:
+    """How many dimensions an array has; 1 for a ragged list, which later checks name."""
+    try:
+        return np.ndim(values)
+    except ValueError:
+        return 1
 
 
 def check_weights(weights: npt.ArrayLike | None, questions: int) -> FloatArray:

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dartboard.embeddings.reader_tokenizer import reader_tokenizer, tiktoken_tokenizer
@@ -30,6 +31,7 @@ def test_a_tokenizer_file_counts_without_special_tokens(tmp_path):
     made = Tokenizer(models.WordLevel({"[UNK]": 0, "hello": 1}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     made.enable_truncation(2)
+    made.enable_padding(length=9)
     made.save(str(tmp_path / "tokenizer.json"))
     assert reader_tokenizer(str(tmp_path / "tokenizer.json")).count_tokens(["hello you there"]) == [3]
 
@@ -37,8 +39,11 @@ def test_a_tokenizer_file_counts_without_special_tokens(tmp_path):
 def test_a_function_returns_a_count_or_tokens():
     assert reader_tokenizer(len).count_tokens(["four"]) == [4]
     assert reader_tokenizer(str.split).count_tokens(["three little words"]) == [3]
-    with pytest.raises(ConfigError, match="must return a count"):
-        reader_tokenizer(lambda text: None).count_tokens(["a"])
+    assert reader_tokenizer(lambda text: np.int64(2)).count_tokens(["a"]) == [2]
+    assert reader_tokenizer(lambda text: {"input_ids": [1, 2, 3], "mask": [1]}).count_tokens(["a"]) == [3]
+    for wrong in (None, "tokens", {"tokens": [1]}, -1, 1.5, True):
+        with pytest.raises(ConfigError, match="must return a count"):
+            reader_tokenizer(lambda text, wrong=wrong: wrong).count_tokens(["a"])
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ def test_several_questions_after_what_was_seen(reranker):
 
 def test_everything_was_seen():
     found = explore(filled(), QUERY, seen=list(TEXTS)).to_json()
-    assert found["candidates"] == [] and found["methods"]["dartboard"]["picks"] == []
+    assert len(found["candidates"]) == len(found["seen"]) == len(TEXTS)
+    assert found["methods"]["dartboard"]["picks"] == []
 
 
 def test_nothing_found_for_several_questions():

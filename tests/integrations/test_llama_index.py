@@ -519,3 +519,23 @@ def test_the_default_model_as_an_embedding():
     query, text, batch = asyncio.run(alike())
     assert query == ours.get_query_embedding("tea") and text == ours.get_text_embedding("tea")
     assert np.allclose(batch[0], text) and len(batch) == 2
+
+
+def test_copies_that_differ_in_metadata_only_are_one():
+    """LlamaIndex shows a node's metadata to the model; near-duplicates are found without it."""
+    text = (
+        "Consumers fall behind, as a rule, because each message takes too long to handle: compare handler "
+        "time with poll time, fix the slow queries and put a timeout on every call."
+    )
+    nodes = [
+        NodeWithScore(node=TextNode(text=text, metadata={"version": version}))
+        for version in ("29.7", "30.10", "30.4")
+    ]
+    picks = DartboardPostprocessor(k=1, prefer="version", embed_model="default").postprocess_nodes(
+        nodes, query_str="why are consumers slow"
+    )
+    assert picks[0].node.metadata["version"] == "30.10"
+    both = DartboardPostprocessor(k=3, min_gain_share=0.01, embed_model="default").postprocess_nodes(
+        nodes, query_str="why are consumers slow"
+    )
+    assert len(both) == 1

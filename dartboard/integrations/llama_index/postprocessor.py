@@ -200,6 +200,7 @@ def _item(place: int, scored: NodeWithScore) -> Item:
         own_id=node.node_id,
         text=node.get_content(metadata_mode=MetadataMode.EMBED),
         shown=node.get_content(metadata_mode=MetadataMode.LLM),
+        compared=node.get_content(metadata_mode=MetadataMode.NONE),
         metadata=node.metadata or {},
         vector=node.embedding,
         score=scored.score,
