@@ -529,3 +529,20 @@ def test_choose_excludes_and_refuses_unknown_ids():
     few = dart.choose(QUERY, vector, CORPUS, SearchOptions(k=2), token_budget=10_000)
     many = dart.choose(QUERY, vector, CORPUS, token_budget=10_000)
     assert len(few.chunks) == 2 < len(many.chunks)
+
+
+def test_a_near_duplicate_of_what_was_seen_is_not_shown_though_another_passage_leads_its_group():
+    """L and A are alike, A and S are alike, L and S are not: with S seen, A belongs to S."""
+    rng = np.random.default_rng(0)
+    words = ["".join(chr(97 + letter) for letter in rng.integers(0, 26, 7)) for _ in range(200)]
+    texts = {"L": words[0:100], "A": words[15:115], "S": words[30:130], "x": words[150:200]}
+    model = WordBag()
+    chunks = [
+        Chunk(id, " ".join(some), model.encode([" ".join(some)])[0], {"rank": 9 if id == "A" else 0})
+        for id, some in texts.items()
+    ]
+    retriever = DartboardRetriever(DartboardConfig(), model)
+    query = " ".join(words[:60])
+    shown = [c.id for c in retriever.search(query, chunks, k=4, seen=["S"], prefer="rank").chunks]
+    assert shown == ["L", "x"]
+    assert "A" in [c.id for c in retriever.search(query, chunks, k=4, prefer="rank").chunks]
