@@ -383,7 +383,8 @@ def headline(found: Found) -> str:
     hybrid = by_set["jest_versions"]["hybrid"]["systems"]
     flat = {
         kind: [
-            by_set[name][kind]["systems"][OURS]["all"]["both"]["mean"] for name in CORPORA["no\nredundancy"][1]
+            by_set[name][kind]["systems"][OURS]["all"]["both"]["mean"]
+            for name in CORPORA["no\nredundancy"][1]
         ]
         for kind in ("clean", "hybrid")
     }
@@ -432,7 +433,9 @@ def three_numbers(found: Found, selection: Mapping[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     for title, cells in figures.items():
-        rows.append(f"| {title} | " + " | ".join(best_bold(cells, largest=not title.startswith("time"))) + " |")
+        rows.append(
+            f"| {title} | " + " | ".join(best_bold(cells, largest=not title.startswith("time"))) + " |"
+        )
     searched = selection["search"]["dense"]["median_ms"]
     text = (
         f"Bold: best. Times are for synthetic vectors; in a search over jest, selection takes {searched:.1f} ms, because "
