@@ -60,7 +60,7 @@ candidates, other encoders and the choice of σ: [All tables](natural-tables.md)
 Bold marks the best value of a column at each depth."""
 
 TABLES = """\
-On this page you find the long tables of [Natural redundancy](natural.md), which explains systems and measure.
+The long tables of [Natural redundancy](natural.md), which explains systems and measure.
 Intervals are 95 % bootstraps over queries. Bold marks the best value of a column. `median / d` uses vectors alone, with σ = median distance / d."""
 
 HYBRID = """\
