@@ -421,7 +421,9 @@ def three_numbers(found: Found, selection: Mapping[str, Any]) -> str:
     figures = {
         "different sections among the 5": [f"{jest[one]['sections@5']['all']:.2f}" for one in systems],
         "queries whose section is among the 5": [f"{jest[one]['all']['@5']['found']:.1%}" for one in systems],
-        "the same, hybrid candidates": [f"{hybrid[one]['all']['@5']['found']:.1%}" for one in systems],
+        "the same, hybrid candidates (default)": [
+            f"{hybrid[one]['all']['@5']['found']:.1%}" for one in systems
+        ],
         "time to select 10 of 100 vectors": [
             "–",
             f"{ms['LangChain MMR, arrays']:.2f} ms",
