@@ -110,12 +110,13 @@ def soak(part: Found) -> str:
     """Memory at the beginning and at the end."""
     held = part["megabytes"]
     return (
-        f"{part['seconds'] / 60:.0f} minutes at half the capacity ({part['rate']:g} a second, {part['served']:,} answers, "
+        f"Other processes took {part['others']:.0%} of the CPU time during this run, so requests were rejected although "
+        f"the rate was half the capacity. {part['seconds'] / 60:.0f} minutes ({part['rate']:g} a second, {part['served']:,} answers, "
         f"{part['refused']} rejected, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
         f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
         f"{part['growth']:+.1%}; at most {held['most']:.0f} MB. Without memory-mapped files the fifths held "
         f"{', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB: memory is constant once the query vector cache is "
-        f"full. Other processes took {part['others']:.0%} of the CPU time."
+        "full."
     )
 
 

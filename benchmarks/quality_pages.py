@@ -29,9 +29,10 @@ INTRODUCTION = (
     "recall divided by that of nearest neighbours (`cosine`) on the clean set, mean of both depths. Each set is measured "
     "clean, with five copies of every passage by noise on the vectors (cosine .97 and .90), and with five edited copies "
     "of the text. Names contain the MMR weight or the threshold. `dartboard` uses automatic σ, `dartboard-0.09` a fixed "
-    "one. Intervals are 95 % bootstraps over queries; ▲ and ▼ are significantly better and worse than `dartboard` "
-    "(permutation test, Holm-corrected, 5 %)."
+    "one. Intervals are 95 % bootstraps over queries. *Significant* is a permutation test, Holm-corrected, 5 %."
 )
+BOLD = "Bold marks the best value: of a column in the first table, of a row in the second."
+MARKS = "▲ and ▼ are significantly better and worse than `dartboard`."
 HINDSIGHT = "Shares, with the best MMR weight and threshold of each row in brackets. Without labels you cannot know them."
 LEAD = "This page shows how much recall each selection method keeps on corpora with added redundancy."
 ASIDE = (
@@ -43,7 +44,7 @@ ASIDE = (
 def markdown_page(found: Found) -> str:
     """What every system keeps of clean nearest neighbours, over all sets."""
     lead = f"{LEAD} Recall set by set: [All tables](quality.html)."
-    lines = ["# Quality with added redundancy", "", lead, "", INTRODUCTION, "", _aside(found), ""]
+    lines = ["# Quality with added redundancy", "", lead, "", f"{INTRODUCTION} {BOLD}", "", _aside(found), ""]
     lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", "", caption(found), ""]
     lines += ["## All together: share of clean nearest neighbours", "", share_table(found), ""]
     lines += ["## Against the best setting, picked with hindsight", "", HINDSIGHT, "", hindsight_table(found)]
@@ -60,7 +61,7 @@ def html_page(found: Found) -> str:
         "<div class='grid'>",
         card("What redundancy costs", _NOTE, redundancy_plot(found), wide=True),
         "</div>",
-        f"<p>{_plain(INTRODUCTION)}</p><p>{_plain(_aside(found))}</p>",
+        f"<p>{_plain(f'{INTRODUCTION} {MARKS}')}</p><p>{_plain(_aside(found))}</p>",
         "<h2>Where something else is significantly better than Dartboard</h2>",
         "<ul>" + "".join(f"<li>{escape(line.removeprefix('- '))}</li>" for line in losses(found)) + "</ul>",
     ]

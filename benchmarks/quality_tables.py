@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from math import sqrt
 from typing import Any
 
+from benchmarks.natural_tables import best_bold
 from dartboard.evaluation.summary import BOUNDS, family, short
 
 LEVEL = 0.05
@@ -49,15 +50,16 @@ def worst(found: Found, system: str) -> float:
 
 
 def share_table(found: Found) -> str:
-    """Markdown: shares of each system under each condition with their intervals, and the worst one."""
+    """Markdown: shares of each system under each condition with intervals, and the lowest; the best bold."""
     heads = [f"{condition} ({_sets(found, condition)})" for condition in conditions(found)]
-    lines = ["| | " + " | ".join([*heads, "worst of all"]) + " |", "|---" * (len(heads) + 2) + "|"]
-    for system in systems(found):
-        if family(system) in BOUNDS:
-            continue
-        cells = [_interval(shares(found, system, condition)) for condition in conditions(found)]
-        line = f"| {system} | " + " | ".join([*cells, f"{worst(found, system):.3f}"]) + " |"
-        lines.append(_bold(line) if system == REFERENCE else line)
+    lines = ["| | " + " | ".join([*heads, "lowest of all"]) + " |", "|---" * (len(heads) + 2) + "|"]
+    names = [system for system in systems(found) if family(system) not in BOUNDS]
+    columns = [
+        [_interval(shares(found, name, condition)) for name in names] for condition in conditions(found)
+    ]
+    columns.append([f"{worst(found, name):.3f}" for name in names])
+    rows = zip(*(best_bold(column) for column in columns), strict=True)
+    lines += [f"| {name} | " + " | ".join(cells) + " |" for name, cells in zip(names, rows, strict=True)]
     return "\n".join(lines)
 
 
@@ -72,8 +74,8 @@ def hindsight_table(found: Found) -> str:
             share = {system: scores["share"]["mean"] for system, scores in cell["systems"].items()}
             rivals = (best(share, "mmr"), best(share, "dedup"))
             values = [f"{share[rival]:.3f} ({rival.split('-')[1]})" for rival in rivals]
-            cells = [name, condition, f"{share['cosine']:.3f}", *values, f"**{share[REFERENCE]:.3f}**"]
-            lines.append("| " + " | ".join(cells) + " |")
+            cells = best_bold([f"{share['cosine']:.3f}", *values, f"{share[REFERENCE]:.3f}"])
+            lines.append("| " + " | ".join([name, condition, *cells]) + " |")
     return "\n".join(lines)
 
 
@@ -160,7 +162,3 @@ def _interval(found: Mapping[str, float] | None) -> str:
     if found is None:
         return "–"
     return f"{found['mean']:.3f} ± {found['high'] - found['mean']:.3f}"
-
-
-def _bold(line: str) -> str:
-    return "| " + " | ".join(f"**{cell}**" for cell in line.strip("| ").split(" | ")) + " |"

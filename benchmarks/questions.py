@@ -184,7 +184,7 @@ def table(found: dict[str, Any]) -> str:
 def headline(found: dict[str, Any]) -> str:
     """Markdown: recall of the required passages at 5, for MuSiQue."""
     names = ["musique, filled; hybrid", "musique, unfilled; hybrid"]
-    lines = ["| recall at 5, MuSiQue | filled | unfilled |", "|---|---|---|"]
+    lines = ["| recall at 5, MuSiQue | with earlier answers | without |", "|---|---|---|"]
     for system in found["sets"][names[0]]["systems"]:
         cells = " | ".join(f"{found['sets'][name]['systems'][system]['@5']['mean']:.2f}" for name in names)
         lines.append(f"| {system} | {cells} |")
