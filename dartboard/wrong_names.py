@@ -1,13 +1,7 @@
 """The right name of an option, for a name that is not one: ``k`` where somebody writes ``top_k``."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from functools import wraps
-from inspect import signature
-from typing import ParamSpec, TypeVar
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 _SAME = (
     ("k", "top_k", "top_n", "n", "limit", "n_results", "num_results"),
@@ -40,15 +34,3 @@ def check_names(given: Iterable[str], names: Sequence[str], function: str) -> No
             meant = right_name(wrong, names)
             advice = f"did you mean {meant!r}?" if meant else f"there are {', '.join(names)}"
             raise TypeError(f"{function}() takes no {wrong!r}: {advice}")
-
-
-def naming_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, which answers an option that it does not have with the name of the right one."""
-    names = list(signature(function).parameters)
-
-    @wraps(function)
-    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        check_names(kwargs, names, function.__name__)
-        return function(*args, **kwargs)
-
-    return checked

@@ -159,6 +159,10 @@ class CandidateRequest(RequestModel):
         options["where"] = condition(self.where, getattr(self, "corpus_ids", None))
         return options
 
+    def search_options(self, settings: ServiceSettings) -> SearchOptions:
+        """What the request asks the engine for; raises as :meth:`search_keywords` does."""
+        return SearchOptions(**self.search_keywords(settings))
+
 
 class SearchRequest(CandidateRequest):
     """How passages are found and picked."""
@@ -197,10 +201,6 @@ class SearchRequest(CandidateRequest):
         if set(exclude) & set(before.data.get("must_include", ())):
             raise ValueError("names a chunk that must_include names too")
         return exclude
-
-    def search_options(self, settings: ServiceSettings) -> SearchOptions:
-        """What the request asks the engine for; raises as :meth:`search_keywords` does."""
-        return SearchOptions(**self.search_keywords(settings))
 
 
 _LIMITED = ("k", "token_budget", "triage_k")
