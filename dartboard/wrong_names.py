@@ -1,6 +1,7 @@
-"""The right name of an option, for a name that is not one: ``k`` where somebody writes ``top_k``."""
+"""The right name of an option: ``k`` where somebody writes ``top_k``, ``--also`` for ``also`` in a shell."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 _SAME = (
@@ -34,3 +35,36 @@ def check_names(given: Iterable[str], names: Sequence[str], function: str) -> No
             meant = right_name(wrong, names)
             advice = f"did you mean {meant!r}?" if meant else f"there are {', '.join(names)}"
             raise TypeError(f"{function}() takes no {wrong!r}: {advice}")
+
+
+def renamed(message: str, names: Mapping[str, str]) -> str:
+    """A message of the library with options called as the caller knows them: ``top_k`` for ``k``.
+
+    Args:
+        message: what the library says.
+        names: the caller's name of each option.
+
+    >>> renamed("weights count the query and each question in also: give also", {"also": "--also"})
+    'weights count the query and each question in --also: give --also'
+    """
+    return re.sub(_mentioned(names), lambda found: names[found.group()], message)
+
+
+def first_named(message: str, names: Collection[str]) -> str | None:
+    """The first of ``names`` that a message mentions, or None."""
+    found = re.search(_mentioned(names), message)
+    return found.group() if found else None
+
+
+def _mentioned(names: Collection[str]) -> str:
+    """A pattern of options in a message.
+
+    Some options are English words (``also``, ``where``): those count only at the start and after "check",
+    "give" or "in". What is quoted is the caller's.
+    """
+    certain = [re.escape(name) for name in names if "_" in name or len(name) == 1]
+    words = [re.escape(name) for name in names if "_" not in name and len(name) > 1]
+    ways = [rf"(?<![-\w'\"])(?:{'|'.join(certain)})(?![-\w'\"])"] if certain else []
+    if words:
+        ways.append(rf"(?:^|(?<=\bcheck )|(?<=\bgive )|(?<=\bin ))(?:{'|'.join(words)})(?![-\w])")
+    return "|".join(ways) or "(?!)"
