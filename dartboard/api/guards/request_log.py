@@ -2,8 +2,8 @@
 
 A line has the time, a request id, the method, the route's template, the status, milliseconds, the id of the
 key and the bytes sent: enough to find a request again, and nothing of its query, text, path, headers or
-secrets. ``log_queries`` adds the questions of searches, answers and reranks, read from the body, for debugging on
-one's own machine. Addresses stay out even then: the tickets of reports travel in them.
+secrets. ``log_queries`` adds the questions of searches, answers and reranks, read from the body, for
+debugging on one's own machine. Addresses stay out even then: the tickets of reports travel in them.
 
 An exception that nobody expected is answered with 500 here, and logged by its type and the lines of code that
 it passed through; its message is left out, since messages quote data. A client that leaves is no error: it
