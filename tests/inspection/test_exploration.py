@@ -147,7 +147,10 @@ def test_several_questions_after_what_was_seen(reranker):
 
 def test_everything_was_seen():
     found = explore(filled(), QUERY, seen=list(TEXTS)).to_json()
-    assert found["candidates"] == [] and found["methods"]["dartboard"]["picks"] == []
+    assert len(found["candidates"]) == len(TEXTS) == len(found["seen"]) and found["steps"] == []
+    chosen = found["methods"]["dartboard"]
+    assert chosen["picks"] == [] and chosen["covered_before"] == pytest.approx(1.0)
+    json.dumps(found, allow_nan=False)
 
 
 def test_nothing_found_for_several_questions():
