@@ -1,13 +1,8 @@
-"""The right name of an option, for a name that is not one: ``k`` where somebody writes ``top_k``."""
+"""The right name of an option: ``k`` where somebody writes ``top_k``, ``--also`` for ``also`` in a shell."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import wraps
-from inspect import signature
-from typing import ParamSpec, TypeVar
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 _SAME = (
     ("k", "top_k", "top_n", "n", "limit", "n_results", "num_results"),
@@ -42,13 +37,34 @@ def check_names(given: Iterable[str], names: Sequence[str], function: str) -> No
             raise TypeError(f"{function}() takes no {wrong!r}: {advice}")
 
 
-def naming_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, which answers an option that it does not have with the name of the right one."""
-    names = list(signature(function).parameters)
+def renamed(message: str, names: Mapping[str, str]) -> str:
+    """A message of the library with options called as the caller knows them: ``top_k`` for ``k``.
 
-    @wraps(function)
-    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        check_names(kwargs, names, function.__name__)
-        return function(*args, **kwargs)
+    Args:
+        message: what the library says.
+        names: the caller's name of each option.
 
-    return checked
+    >>> renamed("weights count the query and each question in also: give also", {"also": "--also"})
+    'weights count the query and each question in --also: give --also'
+    """
+    return re.sub(_mentioned(names), lambda found: names[found.group()], message)
+
+
+def first_named(message: str, names: Collection[str]) -> str | None:
+    """The first of ``names`` that a message mentions, or None."""
+    found = re.search(_mentioned(names), message)
+    return found.group() if found else None
+
+
+def _mentioned(names: Collection[str]) -> str:
+    """A pattern of options in a message.
+
+    Some options are English words (``also``, ``where``): those count only at the start and after "check",
+    "give" or "in". What is quoted is the caller's.
+    """
+    certain = [re.escape(name) for name in names if "_" in name or len(name) == 1]
+    words = [re.escape(name) for name in names if "_" not in name and len(name) > 1]
+    ways = [rf"(?<![-\w'\"])(?:{'|'.join(certain)})(?![-\w'\"])"] if certain else []
+    if words:
+        ways.append(rf"(?:^|(?<=\bcheck )|(?<=\bgive )|(?<=\bin ))(?:{'|'.join(words)})(?![-\w])")
+    return "|".join(ways) or "(?!)"

@@ -2,11 +2,10 @@
 
 from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
-from dartboard.http_client import Patience, checked_key
-from dartboard.llm.registry import chat_model
+from dartboard.http_client import Patience
+from dartboard.llm.registry import FORMS, chat_model
 from dartboard.llm.streaming_chat import LONGEST_ANSWER, StreamingChat
 
-FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL[@BASE_URL]"
 ANSWER_TOKENS = 4096
 """Tokens of an answer, thoughts included; most answers take a few hundred."""
 PATIENCE = Patience(timeout=60.0, attempts=4, longest_asked=60.0)
@@ -42,9 +41,6 @@ def answer_model(
     named = endpoint_name(spec)
     if named is None:
         raise ConfigError(f"unknown model for answers {spec!r}: use {FORMS}")
-    variable = "GEMINI_API_KEY" if named.kind == "gemini" else "OPENAI_API_KEY"
-    if (named.kind == "gemini" or not named.given_url) and checked_key(None, variable) is None:
-        raise ConfigError(f"{spec} needs a key: set the variable {variable}")
     if not timeout > 0:
         raise ConfigError(f"the time for an answer must be a positive number of seconds, got {timeout}")
     model = chat_model(named, max_output_tokens=max_output_tokens, patience=patience)

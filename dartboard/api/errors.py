@@ -8,7 +8,6 @@ request's id. Texts of library errors may quote what was asked or where files li
 
 import logging
 import math
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -32,14 +31,11 @@ from dartboard.errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
+from dartboard.wrong_names import first_named, renamed
 
 logger = logging.getLogger(__name__)
 
 PROBLEM = "application/problem+json"
-_NAMED = re.compile(
-    r"\b(?:must_include|exclude)\b|^filter(?=:)|^(?:weights|offset)\b|(?<=check )(?:seen|prefer|max_per)$"
-)
-"""Fields whose faults only the library finds, and names."""
 FieldErrors = Sequence[Mapping[str, str]]
 
 
@@ -137,7 +133,8 @@ class Invalid(ApiError):
     def __init__(self, message: str, *, field: str | None = None, errors: FieldErrors = ()) -> None:
         if field and not errors:
             beside = message.removeprefix(field).removeprefix(":")
-            errors = [{"field": field, "message": beside[1:] if beside.startswith(" ") else message}]
+            said_alone = beside.startswith(" ") and not beside.startswith(" and ")
+            errors = [{"field": field, "message": beside[1:] if said_alone else message}]
         super().__init__(message, errors=errors)
 
 
@@ -179,7 +176,7 @@ class TimedOut(ApiError):
     """The time of the request is up."""
 
     status, code = 504, "timed_out"
-    message = "out of time: ask for less (k, triage_k, a smaller batch), or try again later"
+    message = "out of time: ask for less (fewer passages or candidates, a smaller batch), or try again later"
 
 
 def install(app: FastAPI) -> None:
@@ -208,8 +205,18 @@ def problem_details(error: ApiError, scope: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def as_api_error(error: BaseException) -> ApiError:
-    """Any error as a refusal, without what it quotes; one that nobody expected is internal (500)."""
+def body_model(scope: Mapping[str, Any]) -> Any:
+    """The model that reads the body of a request; None where there is none."""
+    field = getattr(scope.get("route"), "body_field", None)
+    return None if field is None else field.field_info.annotation
+
+
+def as_api_error(error: BaseException, body: Any = None) -> ApiError:
+    """Any error as a refusal, without what it quotes; one that nobody expected is internal (500).
+
+    ``body`` is the model of the request: the message has the names of its fields (``top_k`` for the library's
+    ``k``), and the field that it mentions first is the one that was wrong.
+    """
     if isinstance(error, ApiError):
         return error
     if not isinstance(error, DartboardError):
@@ -236,9 +243,9 @@ def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, DatasetError):
         logger.error("data set: %s", error)
         return Invalid("the data set cannot be read: the service's log says why")
-    message = plain(str(error))
-    named = _NAMED.search(message)
-    return Invalid(message, field=named.group() if named else None)
+    fields = {name: field.alias or name for name, field in getattr(body, "model_fields", {}).items()}
+    message = renamed(plain(str(error)), fields)
+    return Invalid(message, field=first_named(message, fields.values()))
 
 
 async def _api_error(request: Request, error: ApiError) -> Response:
@@ -246,15 +253,14 @@ async def _api_error(request: Request, error: ApiError) -> Response:
 
 
 async def _library_error(request: Request, error: DartboardError) -> Response:
-    return problem(as_api_error(error), request.scope)
+    return problem(as_api_error(error, body_model(request.scope)), request.scope)
 
 
 async def _validation_error(request: Request, error: RequestValidationError) -> Response:
     unread: ApiError | None = getattr(request.state, "unread_body", None)
     if unread is not None:
         return problem(unread, request.scope)
-    field = getattr(request.scope.get("route"), "body_field", None)
-    listed = field_errors(error.errors(), field.field_info.annotation if field is not None else None)
+    listed = field_errors(error.errors(), body_model(request.scope))
     message = "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3])
     return problem(Invalid(message or "the request is not valid", errors=listed), request.scope)
 

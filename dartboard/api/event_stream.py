@@ -14,7 +14,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dartboard.api.errors import ApiError, ClientGone, as_api_error, problem_details
+from dartboard.api.errors import ApiError, ClientGone, as_api_error, body_model, problem_details
 from dartboard.errors import DartboardError
 
 MEDIA_TYPE = "text/event-stream"
@@ -47,7 +47,7 @@ class EventStream(Response):
                 part = await self._next()
             failure = None if self._work.cancelled() else self._work.exception()
             if failure is not None and not isinstance(failure, ClientGone):
-                body = event("error", problem_details(as_api_error(failure), scope))
+                body = event("error", problem_details(as_api_error(failure, body_model(scope)), scope))
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:

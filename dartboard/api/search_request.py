@@ -1,9 +1,8 @@
 """What a request asks a search for: the fields of ``SearchOptions`` as JSON, with their limits, said once.
 
 A field has the name that ``SearchOptions`` gives the option; where JSON has another name, that is its alias.
-To add an option to ``/retrieve``, ``/retrieve/batch`` and ``/ask``, declare its field in
-:class:`SearchRequest`, or in :class:`CandidateRequest` for ``/explore`` as well:
-:meth:`~CandidateRequest.search_keywords` hands it on.
+To add an option to ``/retrieve``, ``/retrieve/batch``, ``/ask`` and ``/explore``, declare its field in
+:class:`CandidateRequest`: :meth:`~CandidateRequest.search_keywords` hands it on.
 """
 
 from collections.abc import Sequence
@@ -66,7 +65,7 @@ Query = Annotated[
 
 
 class CandidateRequest(RequestModel):
-    """How candidates are found, how many passages are wanted, and what the reader has already."""
+    """How passages are found and picked, by whatever method."""
 
     k: K = Field(None, alias="top_k")
     token_budget: Count | None = Field(
@@ -126,6 +125,29 @@ class CandidateRequest(RequestModel):
         "largest value is picked.",
         examples=["source"],
     )
+    must_include: list[Id] = Field(
+        [],
+        max_length=1000,
+        description="Chunks that are picked first, whatever they gain.",
+        examples=[["slow-01"]],
+    )
+    exclude: list[Id] = Field(
+        [], max_length=10_000, description="Chunks that are left out.", examples=[["rebalance-02"]]
+    )
+    max_per_source: Count | None = Field(
+        None, description="At most so many passages of one document.", examples=[2]
+    )
+    source_field: FieldName = Field(
+        "source", description="The metadata field that `max_per_source` counts.", examples=["source"]
+    )
+    min_gain_share: MinGainShare = 0.0
+    min_similarity: float | None = Field(
+        None,
+        ge=-1,
+        le=1,
+        description="Leave out passages less similar to the question (cosine).",
+        examples=[0.2],
+    )
     collection: CollectionName | None = Field(
         None, description="The collection to ask; the service's own where none is named.", examples=["demo"]
     )
@@ -138,6 +160,13 @@ class CandidateRequest(RequestModel):
             name = cls.model_fields["k"].alias or "k"
             raise ValueError(f"must be at least {name}: there have to be enough candidates to pick from")
         return triage_k
+
+    @field_validator("exclude")
+    @classmethod
+    def _not_required(cls, exclude: list[str], before: ValidationInfo) -> list[str]:
+        if set(exclude) & set(before.data.get("must_include", ())):
+            raise ValueError("names a chunk that must_include names too")
+        return exclude
 
     def search_keywords(self, settings: ServiceSettings) -> SearchKeywords:
         """The options of the request by their names in ``SearchOptions``, within the service's limits.
@@ -159,9 +188,13 @@ class CandidateRequest(RequestModel):
         options["where"] = condition(self.where, getattr(self, "corpus_ids", None))
         return options
 
+    def search_options(self, settings: ServiceSettings) -> SearchOptions:
+        """What the request asks the engine for; raises as :meth:`search_keywords` does."""
+        return SearchOptions(**self.search_keywords(settings))
+
 
 class SearchRequest(CandidateRequest):
-    """How passages are found and picked."""
+    """The same with one method, where ``/explore`` compares three."""
 
     method: MethodName = "dartboard"
     corpus_ids: list[Id] | None = Field(
@@ -170,37 +203,6 @@ class SearchRequest(CandidateRequest):
         description="Only these: ids of chunks, or of documents (their `source`).",
         examples=[["wiki/why-is-my-consumer-slow.md", "slow-01"]],
     )
-    must_include: list[Id] = Field(
-        [],
-        max_length=1000,
-        description="Chunks that are picked first, whatever they gain.",
-        examples=[["slow-01"]],
-    )
-    exclude: list[Id] = Field(
-        [], max_length=10_000, description="Chunks that are left out.", examples=[["rebalance-02"]]
-    )
-    max_per_source: Count | None = Field(
-        None, description="At most so many passages of one document.", examples=[2]
-    )
-    min_gain_share: MinGainShare = 0.0
-    min_similarity: float | None = Field(
-        None,
-        ge=-1,
-        le=1,
-        description="Leave out passages less similar to the question (cosine).",
-        examples=[0.2],
-    )
-
-    @field_validator("exclude")
-    @classmethod
-    def _not_required(cls, exclude: list[str], before: ValidationInfo) -> list[str]:
-        if set(exclude) & set(before.data.get("must_include", ())):
-            raise ValueError("names a chunk that must_include names too")
-        return exclude
-
-    def search_options(self, settings: ServiceSettings) -> SearchOptions:
-        """What the request asks the engine for; raises as :meth:`search_keywords` does."""
-        return SearchOptions(**self.search_keywords(settings))
 
 
 _LIMITED = ("k", "token_budget", "triage_k")

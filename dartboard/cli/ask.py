@@ -14,6 +14,7 @@ from dartboard.cli.common_options import (
     StoreOption,
     TrustOption,
     configured,
+    naming_flags,
     opened,
     spelled_out,
 )
@@ -101,7 +102,7 @@ def ask(
         max_output_tokens=settings.answer_tokens,
         timeout=settings.answer_timeout,
     )
-    with opened(found, trust=trust_model) as engine:
+    with opened(found, trust=trust_model) as engine, naming_flags():
         options = parts.options(question, flags.options(found), writer, show=not as_json)
         asking = asked(engine, question, writer, options)
     aloud = stream and not as_json

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from dartboard.wrong_names import renamed
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -164,6 +166,30 @@ class SearchFlags:
             "--filter", "-f", metavar="FILTER", help="Only chunks whose metadata match, e.g. 'year >= 2020'."
         ),
     ] = None
+    must_include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--must-include", metavar="ID", help="A chunk that is picked first, by its id; may be repeated."
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", metavar="ID", help="A chunk that is left out, by its id; may be repeated."),
+    ] = None
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--min-similarity", metavar="N", help="Leave out chunks less similar to QUERY (cosine)."
+        ),
+    ] = None
+    min_gain_share: Annotated[
+        float | None,
+        typer.Option(
+            "--min-gain-share",
+            metavar="N",
+            help="Stop once a passage adds less than this share of what the first added, 0 to 1.",
+        ),
+    ] = None
     method: Annotated[
         str | None,
         typer.Option(
@@ -188,6 +214,14 @@ class SearchFlags:
     max_per_source: Annotated[
         int | None,
         typer.Option("--max-per-source", metavar="N", help="At most N passages from one document."),
+    ] = None
+    source_field: Annotated[
+        str | None,
+        typer.Option(
+            "--source-field",
+            metavar="FIELD",
+            help="The metadata field that --max-per-source counts; by default source.",
+        ),
     ] = None
     max_per: Annotated[
         list[str] | None,
@@ -242,13 +276,14 @@ class SearchFlags:
             "weights": _weights(self.weights),
             "max_per": _caps(self.max_per),
         }
-        try:
-            return SearchOptions(**{name: value for name, value in asked.items() if value is not None})
-        except ConfigError as error:  # it begins with the name of the option
-            name, _, complaint = str(error).partition(" ")
-            if asked.get(name) is None or name in self.settings:
-                raise
-            raise typer.BadParameter(f"{_flag(name)} {complaint}") from error
+        with naming_flags():
+            try:
+                return SearchOptions(**{name: value for name, value in asked.items() if value is not None})
+            except ConfigError as error:  # it begins with the name of the option
+                name = str(error).partition(" ")[0]
+                if asked.get(name) is None or name in self.settings:
+                    raise
+                raise typer.BadParameter(_in_flags(str(error))) from error
 
 
 def _weights(text: str | None) -> list[float] | None:
@@ -277,6 +312,24 @@ def _flag(name: str) -> str:
     option = get_type_hints(SearchFlags, include_extras=True)[name].__metadata__[0]
     # typer keeps the first flag, which stands where other calls have the default, as the default
     return option.default if isinstance(option.default, str) else f"--{name.replace('_', '-')}"
+
+
+def _in_flags(message: str) -> str:
+    """A message of the library, with options called by their flags."""
+    return renamed(message, {field.name: _flag(field.name) for field in fields(SearchFlags)})
+
+
+@contextmanager
+def naming_flags() -> Iterator[None]:
+    """What the library says against options of a search, with the names of their flags."""
+    from dartboard.errors import ConfigError, InvalidInputError
+
+    try:
+        yield
+    except (ConfigError, InvalidInputError) as error:
+        if type(error) not in (ConfigError, InvalidInputError):  # others have messages of their own
+            raise
+        raise type(error)(_in_flags(str(error))) from error
 
 
 def spelled_out(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,6 +10,7 @@ from dartboard.cli.common_options import (
     JsonOption,
     SearchFlags,
     configured,
+    naming_flags,
     opened,
     spelled_out,
 )
@@ -66,7 +67,7 @@ def search(
             timeout=settings.answer_timeout,
         )
         options = parts.options(query, options, writer, show=not as_json)
-    with opened(found, trust=target.trust_model) as engine:
+    with opened(found, trust=target.trust_model) as engine, naming_flags():
         result = engine.search(query, options)
     if as_json:
         from dartboard.display.records import as_record

@@ -18,6 +18,7 @@ from dartboard.errors import ConfigError
 from dartboard.evaluation.journal import Journal, file_name
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.evaluation.measures import (
+    NEEDS_A_MODEL,
     Measure,
     Scores,
     at_depths,
@@ -130,6 +131,8 @@ def _check_reference(config: EvaluationConfig, chosen: AvailableSystems) -> None
 def _measures(config: EvaluationConfig, judgements: Judgements, content: Content) -> list[Measure]:
     can = available(judgements, content, [Measure.parse(name).name for name in config.metrics])
     wanted = with_distinct(at_depths(config.metrics or can, config.k_values), judgements)
+    if "answer" in {measure.name for measure in wanted}:
+        raise ConfigError(NEEDS_A_MODEL)
     if missing := [str(measure) for measure in wanted if measure.name not in can]:
         raise ConfigError(f"the data set cannot answer {', '.join(missing)}: it can answer {', '.join(can)}")
     return wanted

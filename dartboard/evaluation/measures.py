@@ -29,8 +29,11 @@ class Kind:
     needs: str = ""
 
 
+NEEDS_A_MODEL = "answer is measured by asking a model: dartboard eval --answers MODEL"
+
+
 def _needs_a_model(run: JudgedRun, k: int | None) -> FloatArray:
-    raise ConfigError("answer is measured by asking a model: dartboard eval --answers MODEL")
+    raise ConfigError(NEEDS_A_MODEL)
 
 
 def _plain(compute: Callable[[JudgedRun, int | None], FloatArray]) -> Callable[..., FloatArray]:

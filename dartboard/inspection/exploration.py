@@ -6,13 +6,12 @@ does, by nearest neighbours, MMR and Dartboard, and returns what a page needs to
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Unpack
 
 import numpy as np
 
-from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
@@ -29,14 +28,12 @@ from dartboard.inspection.set_comparison import (
 from dartboard.inspection.trace import Step, Trace, trace
 from dartboard.relevance import Relevance, assess
 from dartboard.retrievers.candidates import Share
-from dartboard.search_options import TRIAGE, SearchOptions
+from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
 from dartboard.selection.auto_sigma import auto_sigma
 from dartboard.selection.kernels import Auto
 from dartboard.selection.questions import check_weights
-from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
-from dartboard.wrong_names import naming_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,56 +156,36 @@ class Exploration:
         }
 
 
-@naming_options
 def explore(
     engine: Engine,
     query: str,
+    options: SearchOptions | None = None,
     *,
-    k: int | None = None,
-    token_budget: int | None = None,
-    offset: int = 0,
-    also: Sequence[str] = (),
-    weights: Sequence[float] | None = None,
-    seen: Sequence[str] | FloatArray = (),
-    max_per: Mapping[str, int] | None = None,
-    prefer: str | None = None,
-    sigma: float | Auto = "auto",
-    triage_k: int = TRIAGE,
     mmr_relevance: float = MMR().relevance_weight,
-    where: Filter | str | None = None,
-    reranker: RerankerType = "cosine",
     layout: bool = True,
     sweep: bool = True,
+    **changes: Unpack[SearchKeywords],
 ) -> Exploration:
     """Inspect one question.
 
     Args:
         engine: the index.
         query: the question.
-        k, token_budget, offset, also, weights, max_per, prefer, sigma, triage_k, where, reranker: as in
-            :class:`SearchOptions`.
-        seen: ids of chunks that the reader has already.
+        options: what a search would be asked for; ``seen`` has ids of chunks, and ``method`` is not used,
+            because three methods are compared.
         mmr_relevance: the weight of relevance in MMR.
         layout: whether the map is made, which does not depend on σ or k.
         sweep: whether the picks along σ are made.
+        changes: options that differ from ``options`` or from the defaults.
 
     Raises:
         ConfigError, InvalidInputError: as in :meth:`~dartboard.engine.Engine.search`.
+        TypeError: an option does not exist; the message has the name that was probably meant.
+
+    Example:
+        ``explore(engine, "Why are our consumers falling behind?", k=3, where="year >= 2020")``
     """
-    options = SearchOptions(
-        k=k,
-        token_budget=token_budget,
-        offset=offset,
-        also=also,
-        weights=weights,
-        seen=seen,
-        max_per=max_per,
-        prefer=prefer,
-        sigma=sigma,
-        triage_k=triage_k,
-        where=where,
-        reranker=reranker,
-    )
+    options = replace(SearchOptions.of(options, changes, "explore"), method=Dartboard.name)
     if options.seen_vectors is not None:
         raise InvalidInputError("explore takes ids of chunks in seen: it shows where they are")
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
@@ -221,7 +198,7 @@ def explore(
         "retriever": engine.retriever.name,
         "model": engine.model.name,
         "k": options.k,
-        "token_budget": token_budget,
+        "token_budget": options.token_budget,
         "candidates": session.chunks,
         "scores": session.found.scores,
         "shares": [session.found.shares(chunk.id) for chunk in session.chunks],
@@ -229,6 +206,7 @@ def explore(
         "questions": _questions(query, options),
         "seen": [place for place, chunk in enumerate(session.chunks) if chunk.id in set(options.seen_ids)],
     }
+    sigma, offset = options.sigma, options.offset
     if not len(session):
         return _nothing(facts, session, sigma, methods, watch)
     limits = session.limits()
@@ -262,7 +240,7 @@ def explore(
         ),
         tokens=session.tokens,
         distance=session.to_query,
-        probability=_probability(limits.apply(pool)),
+        probability=_probability(limits.apply(pool), len(pool)),
         layout=placed,
         sets=sets,
         trace=found,
@@ -282,14 +260,14 @@ def _questions(query: str, options: SearchOptions) -> list[dict[str, Any]] | Non
     return [{"text": text, "weight": weight} for text, weight in zip(texts, weights, strict=True)]
 
 
-def _probability(pool: Pool) -> FloatArray:
-    """P(t|q) of the candidates; removed near-duplicates are not targets."""
+def _probability(pool: Pool, size: int) -> FloatArray:
+    """``(size,)`` P(t|q) of the candidates; those excluded, and removed near-duplicates, are not targets."""
     order, starts = pool.without_near_duplicates().by_row()
-    relevance = np.full(len(pool), -np.inf)
+    weights = np.zeros(size)
     # A group counts as its most relevant member; with ``prefer``, another one stands for it.
-    relevance[order[starts]] = np.maximum.reduceat(pool.relevance[order], starts)
+    relevance = np.maximum.reduceat(pool.relevance[order], starts)
     with np.errstate(under="ignore"):
-        weights: FloatArray = np.exp(relevance - relevance.max())
+        weights[pool.positions[order[starts]]] = np.exp(relevance - relevance.max())
     weights /= weights.sum()
     return weights
 

@@ -90,6 +90,7 @@ def test_a_job_takes_over_where_a_request_may_not_take_so_long(tmp_path):
         ({"metrics": ["ndcg@0"]}, 422, "metrics"),
         ({"metrics": ["ndcg@300"]}, 422, "triage_k"),
         ({"metrics": []}, 422, "metrics"),
+        ({"metrics": ["answer"]}, 422, "dartboard eval --answers MODEL"),
         ({"metrics": ["distinct_share"]}, 422, "cannot answer distinct_share"),
         ({"systems": ["run:/etc/passwd"]}, 422, "systems"),
         ({"systems": ["mmr-."]}, 422, "systems"),

@@ -252,3 +252,12 @@ def test_many_questions_get_fewer_candidates_each(client):
         explore(client, also=[f"How about {at}?" for at in range(15)], layout=False, sweep=False)
     )
     assert len(found["questions"]) == 16 and len(found["candidates"]) <= 1200
+
+
+def test_required_and_excluded_chunks_and_caps(client):
+    ids = [each["id"] for each in found_by(explore(client, layout=False, sweep=False))["candidates"]]
+    options = {"must_include": [ids[5]], "exclude": [ids[0]], "max_per_source": 1, "min_similarity": 0.1}
+    found = found_by(explore(client, layout=False, sweep=False, **options))
+    picked = [found["candidates"][step["pick"]]["id"] for step in found["steps"]]
+    assert picked[0] == ids[5] and ids[0] not in picked
+    refused(explore(client, k=1, must_include=ids[:2]), 422, "more than k = 1")

@@ -416,3 +416,24 @@ def test_options_of_a_request_are_those_of_a_search():
     assert (options.k, options.reranker, options.exclude, options.sigma) == (3, "hybrid", ("a",), 0.1)
     assert options.where == parse_filter("year >= 2020") and options.triage_k == 100
     assert SearchRequest.model_validate({}).search_options(ServiceSettings(k=3)).k == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "said"),
+    [
+        ({"top_k": 1, "must_include": ["slow-01", "slow-02"]}, "must_include", "more than top_k = 1"),
+        ({"token_budget": 100, "offset": 2}, "offset", "give top_k alone"),
+        ({"weights": [1, 2]}, "weights", "give also"),
+        ({"max_per": {"nowhere": 1}}, "max_per", "check max_per"),
+    ],
+)
+def test_options_are_called_as_in_the_request(client, options, field, said):
+    body = json.dumps({"query": QUESTION, **options}).encode()
+    problem = refused(post(client, body), 422, said)
+    assert [error["field"] for error in problem["errors"]] == [field]
+
+
+def test_the_field_that_a_cap_counts(client):
+    found = retrieve(client, top_k=4, max_per_source=1, source_field="theme")
+    themes = [result["metadata"]["theme"] for result in found.json()["results"]]
+    assert len(set(themes)) == len(themes) > 1

@@ -165,9 +165,18 @@ def test_says_what_is_wrong(client, body, said):
         ({"must_include": [1, 1]}, "must_include"),
         ({"must_include": [1], "exclude": [1]}, "must_include"),
         ({"must_include": [0, 1], "k": 1}, "must_include"),
+        ({"embeddings": []}, "embeddings"),
+        ({"embeddings": [[0.0] * 8]}, "embeddings"),
+        ({"query": [0.0] * 8}, "query"),
+        ({"query": [1.0, 2.0]}, "query"),
+        ({"token_budget": 10}, "token_budget"),
+        ({"token_budget": 10, "costs": [1]}, "costs"),
+        ({"token_budget": 10, "costs": [-1] * 30}, "costs"),
+        ({"max_per_source": 1}, "max_per_source"),
+        ({"max_per_source": 1, "sources": ["a"]}, "sources"),
     ],
 )
-def test_lists_that_cannot_be_used_are_named(client, options, field):
+def test_what_cannot_be_used_is_named(client, options, field):
     problem = refused(ask(client, **vectors(**options)), 422)
     assert [error["field"] for error in problem["errors"]] == [field]
     assert problem["errors"][0]["message"]

@@ -1,5 +1,6 @@
 """Groups of options: typer is shown each option, the command gets the group."""
 
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -8,8 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dartboard.cli.common_options import SearchFlags, spelled_out
+from dartboard.cli.common_options import SearchFlags, naming_flags, spelled_out
 from dartboard.engine import load_settings
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.search_options import SearchOptions
 
 
@@ -97,3 +99,50 @@ def test_a_wrong_option_is_called_by_its_flag():
     flags = SearchFlags(max_per_source=2.5)
     with pytest.raises(typer.BadParameter, match=r"^--max-per-source must be"):
         flags.options(load_settings({}))
+
+
+def test_every_option_has_its_flag():
+    flags = SearchFlags(
+        must_include=["a"], exclude=["b"], min_similarity=0.2, min_gain_share=0.1, source_field="author"
+    )
+    assert flags.options(load_settings({})) == SearchOptions(
+        k=5, must_include=["a"], exclude=["b"], min_similarity=0.2, min_gain_share=0.1, source_field="author"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (
+            {"weights": "2,1"},
+            "--weights say how much the query and each question in --also count",
+        ),
+        ({"k": 1, "must_include": ["a", "b"]}, "--must-include has 2 candidates, more than --k = 1"),
+        ({"must_include": ["k"], "seen": ["k"]}, "chunk 'k' is both in --must-include and in --seen"),
+        (
+            {"token_budget": 9, "offset": 5},
+            "--offset counts picks and goes with --k, not with --tokens",
+        ),
+    ],
+)
+def test_options_that_contradict_each_other_are_called_by_their_flags(given, complaint):
+    flags = SearchFlags(**given)
+    with pytest.raises((typer.BadParameter, ConfigError), match=re.escape(complaint)):
+        flags.options(load_settings(flags.settings))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("no chunk 'seen' in the collection: check seen", "no chunk 'seen' in the collection: check --seen"),
+        (
+            "give more candidates (triage_k) from the first page on",
+            "give more candidates (--triage) from the f",
+        ),
+        ("max_per_source and max_per['a']", "--max-per-source and --max-per['a']"),
+        ("words such as also, where and method stay", "words such as also, where and method stay"),
+    ],
+)
+def test_what_a_search_says_is_told_with_flags(said, shown):
+    with pytest.raises(InvalidInputError, match=re.escape(shown)), naming_flags():
+        raise InvalidInputError(said)

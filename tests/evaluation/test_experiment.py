@@ -135,6 +135,12 @@ def test_measures_that_the_data_cannot_answer_are_refused():
         evaluate_dataset(dataset, config(metrics=["alpha_ndcg@5"]))
 
 
+@pytest.mark.parametrize("name", ["answer", "answer@1"])
+def test_answers_are_measured_by_another_command(name):
+    with pytest.raises(ConfigError, match="asking a model: dartboard eval --answers MODEL"):
+        evaluate_dataset(clustered(), config(metrics=[name]))
+
+
 def test_a_data_set_without_judgements_is_refused():
     dataset = clustered()
     dataset.metadata |= {"qrels": {}, "facets": {}, "kernels": {}}

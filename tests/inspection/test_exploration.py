@@ -6,6 +6,7 @@ import pytest
 
 from dartboard.errors import InvalidInputError
 from dartboard.inspection import explore
+from dartboard.search_options import SearchOptions
 from tests.models import SharedWords
 from tests.tea import QUERY, TEXTS, filled
 
@@ -42,6 +43,45 @@ def test_a_filter_without_a_match_gives_an_empty_board():
     assert found["candidates"] == [] and found["steps"] == [] and found["layout"] is None
     assert found["methods"]["dartboard"]["picks"] == []
     json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"must_include": ["c"]},
+        {"exclude": ["a", "b"]},
+        {"min_similarity": 0.3},
+        {"max_per_source": 1},
+        {"max_per_source": 2, "source_field": "number"},
+        {"min_gain_share": 0.5},
+        {"token_budget": 12, "tokenizer": str.split},
+    ],
+)
+def test_every_option_of_a_search(options):
+    engine = filled(texts=COPIED)
+    asked = SearchOptions(**{"k": 4, **options})
+    found = explore(engine, QUERY, asked).to_json()
+    ids = [each["id"] for each in found["candidates"]]
+    result = engine.search(QUERY, asked)
+    assert [ids[step["pick"]] for step in found["steps"]] == [chunk.id for chunk in result.chunks]
+    assert sum(each["probability"] for each in found["candidates"]) == pytest.approx(1.0)
+    assert found == explore(engine, QUERY, **{"k": 4, **options}).to_json() | {
+        name: found[name] for name in ("seconds", "execution_time_ms")
+    }
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_three_methods_are_compared_whatever_the_method_asked_for():
+    engine = filled(texts=COPIED)
+    asked = SearchOptions(k=3, method="top_k")
+    assert (
+        explore(engine, QUERY, asked).to_json()["methods"] == explore(engine, QUERY, k=3).to_json()["methods"]
+    )
+
+
+def test_an_option_that_does_not_exist():
+    with pytest.raises(TypeError, match=r"explore\(\) takes no 'top_k': did you mean 'k'"):
+        explore(filled(), QUERY, top_k=3)
 
 
 def test_an_empty_query_is_refused():
@@ -107,8 +147,10 @@ def test_several_questions_after_what_was_seen(reranker):
 
 def test_everything_was_seen():
     found = explore(filled(), QUERY, seen=list(TEXTS)).to_json()
-    assert len(found["candidates"]) == len(found["seen"]) == len(TEXTS)
-    assert found["methods"]["dartboard"]["picks"] == []
+    assert len(found["candidates"]) == len(TEXTS) == len(found["seen"]) and found["steps"] == []
+    chosen = found["methods"]["dartboard"]
+    assert chosen["picks"] == [] and chosen["covered_before"] == pytest.approx(1.0)
+    json.dumps(found, allow_nan=False)
 
 
 def test_nothing_found_for_several_questions():

@@ -62,6 +62,7 @@ def test_one_judge_is_no_ensemble():
 
 def test_judges_by_name(monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "AIza")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     assert judge_by_name("answers") == AnswerJudge()
     assert isinstance(judge_by_name("check"), CheckJudge)
     assert judge_by_name("check:answers").name == "check(answers)"

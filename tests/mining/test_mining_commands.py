@@ -319,6 +319,14 @@ def test_a_dry_run_needs_no_key(house, tmp_path, capsys, monkeypatch, judge):
     assert not (tmp_path / "m").exists()
 
 
+def test_a_missing_key_is_said_before_anything_is_asked(house, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    out = tmp_path / "m"
+    assert main(["mine", "run", *house, *FEW, "--out", str(out), "--judge", "openai:gpt"]) == 1
+    assert "openai:gpt needs a key: set the variable OPENAI_API_KEY" in capsys.readouterr().err
+    assert not out.exists()
+
+
 REFUSED = [
     (["--budget", "-1", "--prices", "2,12"], "budget_cost must be a number >= 0"),
     (["--budget", "nan", "--prices", "2,12"], "budget_cost must be a number >= 0"),

@@ -33,7 +33,7 @@ from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
 from dartboard.evaluation.baselines import KnownVector, SelectionSystem
-from dartboard.evaluation.measures import MEASURES, available, headline_measure, with_distinct
+from dartboard.evaluation.measures import MEASURES, NEEDS_A_MODEL, available, headline_measure, with_distinct
 from dartboard.evaluation.measures import evaluate as measured
 from dartboard.evaluation.questions import Question, Triage
 from dartboard.evaluation.registry import check_names, choose
@@ -247,6 +247,8 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
     headline = headline_measure(judgements, config.top_k)
     measures = _measures(body, judgements, headline)
     asked = [one.name for one in measures.values()]
+    if "answer" in asked:
+        raise Invalid(NEEDS_A_MODEL, field="metrics")
     if lacking := set(asked) - set(available(judgements, content, asked)):
         raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
     own: System = (

@@ -279,13 +279,13 @@ def explore(body: ExploreRequest, service: ServiceDep) -> Response:
     the map stays the same while σ and k change.
     """
     started = time.perf_counter()
-    options = body.search_keywords(service.settings)
+    options = body.search_options(service.settings)
     engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings, body.also)
-    found = look_at(  # type: ignore[misc]  # it takes the options that its request has
+    found = look_at(
         engine,
         body.query,
-        **options,
+        options,
         mmr_relevance=body.mmr_relevance,
         layout=body.layout,
         sweep=body.sweep,

@@ -256,7 +256,7 @@ def retrieve_batch(body: BatchRequest, service: ServiceDep) -> Response:
             except DeadlineError:
                 raise
             except (ApiError, DartboardError) as error:
-                found = {"error": as_api_error(error).message}
+                found = {"error": as_api_error(error, type(body)).message}
         encoded = dumps(found)
         if len(encoded) > left:
             encoded = dumps({"error": _TOO_LONG.format(settings.answer_bytes)})

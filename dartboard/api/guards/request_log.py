@@ -2,8 +2,8 @@
 
 A line has the time, a request id, the method, the route's template, the status, milliseconds, the id of the
 key and the bytes sent: enough to find a request again, and nothing of its query, text, path, headers or
-secrets. ``log_queries`` adds the questions of searches and reranks, read from the body, for debugging on
-one's own machine. Addresses stay out even then: the tickets of reports travel in them.
+secrets. ``log_queries`` adds the questions of searches, answers and reranks, read from the body, for
+debugging on one's own machine. Addresses stay out even then: the tickets of reports travel in them.
 
 An exception that nobody expected is answered with 500 here, and logged by its type and the lines of code that
 it passed through; its message is left out, since messages quote data. A client that leaves is no error: it
@@ -39,8 +39,8 @@ HEADER = "x-request-id"
 GONE = 499
 """What is logged for a client that did not wait for its answer."""
 
-ASKING = CONTROLLED - {"/api/dartboard/select"}
-"""Where bodies hold a question in words, as ``query`` or ``queries``."""
+ASKING = CONTROLLED - {"/api/dartboard/select"} | {"/api/dartboard/ask"}
+"""Where bodies hold questions in words, as ``query``, ``queries`` and ``also``."""
 LONGEST_QUESTION = 2000
 """Characters of a question that are logged."""
 _MOST_QUESTIONS = 100
@@ -197,11 +197,13 @@ def _questions(body: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         return {}
+    found: dict[str, Any] = {}
     if isinstance(query := content.get("query"), str):
-        return {"query": _shown(query)}
-    if isinstance(queries := content.get("queries"), list):
-        return {"queries": [_shown(one) for one in queries[:_MOST_QUESTIONS] if isinstance(one, str)]}
-    return {}
+        found["query"] = _shown(query)
+    for name in ("queries", "also"):
+        if isinstance(several := content.get(name), list) and several:
+            found[name] = [_shown(one) for one in several[:_MOST_QUESTIONS] if isinstance(one, str)]
+    return found
 
 
 def _shown(question: str) -> str:

@@ -138,18 +138,7 @@ def explain(index: OpenIndex, defaults: SearchOptions, asked: ExplainArguments) 
     if not records:
         raise InvalidInputError(f"no passage {asked.id!r} in the index: take an id from a search")
     options = options_of(defaults, asked)
-    found = explore(
-        engine,
-        asked.query,
-        k=options.k,
-        token_budget=options.token_budget,
-        sigma=options.sigma,
-        triage_k=options.triage_k,
-        where=options.where,
-        reranker=options.reranker,
-        layout=False,
-        sweep=False,
-    )
+    found = explore(engine, asked.query, options, layout=False, sweep=False)
     place = next((at for at, each in enumerate(found.candidates) if each.id == asked.id), None)
     if place is not None:
         return explained(found, place)

@@ -14,8 +14,10 @@ The functions here ask for each, with what holds for a judge that does not say. 
         name: str = "longest"
 
         def judge(self, case, contexts, *, attempt=0):
-            label = "YES" if any(len(one.text) > 1000 for one in contexts) else "NO"
-            return Verdict(label=label, judge=self.name)
+            for one in contexts:
+                if len(one.text) > 1000:  # what YES rests on stands in a context word for word
+                    return Verdict(label="YES", evidence=one.text[:200], judge=self.name)
+            return Verdict(label="NO", missing="a long context", judge=self.name)
 """
 
 import re

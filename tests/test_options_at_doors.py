@@ -1,0 +1,57 @@
+"""Every option of a search at every door: a new one is missed nowhere, or named here with the reason."""
+
+from dataclasses import fields
+from inspect import signature
+from typing import get_type_hints
+
+import pytest
+
+from dartboard.api.endpoints.explore import ExploreRequest
+from dartboard.api.search_request import SearchRequest
+from dartboard.cli.common_options import SearchFlags
+from dartboard.inspection import explore
+from dartboard.integrations.mcp.arguments import SearchArguments
+from dartboard.integrations.options import SearchFields
+from dartboard.search_options import SearchKeywords, SearchOptions
+
+OPTIONS = {field.name for field in fields(SearchOptions)}
+
+INTERNAL = {"sigma_min": "a bound of DartboardConfig, checked when the options are made"}
+OVER_HTTP = {**INTERNAL, "tokenizer": "a client would name files on the server"}
+BY_THE_OPERATOR = "set by who starts the server: a language model cannot judge it"
+DOORS = {
+    "POST /retrieve": (set(SearchRequest.model_fields), OVER_HTTP),
+    "POST /explore": (set(ExploreRequest.model_fields), {**OVER_HTTP, "method": "it compares three"}),
+    "explore()": (set(get_type_hints(SearchKeywords)), {}),
+    "dartboard search": ({field.name for field in fields(SearchFlags)}, INTERNAL),
+    "LangChain, LlamaIndex, Haystack": (set(SearchFields.model_fields), INTERNAL),
+    "MCP": (
+        {"where" if name == "filter" else name for name in SearchArguments.model_fields},
+        {
+            **OVER_HTTP,
+            **dict.fromkeys(("sigma", "reranker", "triage_k", "source_field"), BY_THE_OPERATOR),
+            **dict.fromkeys(("min_gain_share", "min_similarity"), BY_THE_OPERATOR),
+            "must_include": "an agent that knows a passage has it already",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_option_is_at_every_door(door):
+    there, exceptions = DOORS[door]
+    assert OPTIONS - there == set(exceptions), "add the option to the door, or say here why it has none"
+
+
+def test_names_in_json():
+    """Aliases are other names of the same options; no two fields share one."""
+    for model in (SearchRequest, ExploreRequest):
+        names = [field.alias or name for name, field in model.model_fields.items()]
+        assert len(set(names)) == len(names)
+        given = {"reranker_type", "filter", "source_field", "must_include", "min_similarity"}
+        assert given <= set(names)
+
+
+def test_explore_takes_options_as_a_search_does():
+    parameters = list(signature(explore).parameters)
+    assert parameters == ["engine", "query", "options", "mmr_relevance", "layout", "sweep", "changes"]
