@@ -33,6 +33,7 @@ _EXTRAS = {
     "mcp": ("mcp",),
     "ray": ("ray",),
     "pandas": ("pandas",),
+    "tiktoken": ("tiktoken",),
     "vocab": ("wordfreq", "faiss-cpu"),
 }
 

@@ -104,7 +104,7 @@ def one(extra, start='cases:\n  - id: "a"\n    question: "Which?"\n'):
         ("- a\n", 1, "the file must be a mapping"),
         ("cases: []\n", 1, "there are no cases"),
         ("case: []\n", 1, "unknown key 'case': did you mean 'cases'?"),
-        ("zebra: []\n", 1, "unknown key 'zebra': known are benchmarks, cases"),
+        ("zebra: []\n", 1, "unknown key 'zebra': known keys: benchmarks, cases"),
         ("cases: yes\n", 1, "'cases' must be a list"),
         ("cases: [a]\n", 1, "each of 'cases' must be a mapping"),
         ("cases:\n  - question: x\n", 2, "'id' is missing"),
