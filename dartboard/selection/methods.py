@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import fields, replace
+from inspect import signature
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -121,7 +122,7 @@ def select(
         array([1, 2])
     """
     if unknown := sorted(set(limits) - _LIMITS):
-        meant = right_name(unknown[0], ("k", *_LIMITS))
+        meant = right_name(unknown[0], (*signature(select).parameters, *_LIMITS))
         raise TypeError(
             f"select() takes no {unknown[0]!r}{f', did you mean {meant!r}?' if meant else ''}; its limits "
             f"are {', '.join(sorted(_LIMITS))}, and what a method needs goes with the method: "

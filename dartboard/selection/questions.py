@@ -31,7 +31,7 @@ def check_queries(query: npt.ArrayLike, dim: int) -> FloatArray:
     """
     if dimensions_of(query) != 2:
         return check_vector(query, name="query", dim=dim)[None]
-    asked = as_matrix(query, name="query", dim=dim)
+    asked = as_matrix(query, name="queries", dim=dim)
     if len(asked) > MOST_QUESTIONS:
         raise InvalidInputError(f"{len(asked)} questions at once: at most {MOST_QUESTIONS} are allowed")
     for place, one in enumerate(asked):
@@ -61,7 +61,7 @@ def check_weights(weights: npt.ArrayLike | None, questions: int) -> FloatArray:
         given = np.array(np.nan)
     if given.shape != (questions,):
         count = given.size if given.ndim == 1 else f"an array of shape {given.shape}"
-        raise ConfigError(f"weights must be one number a question: got {count} for {questions}")
+        raise ConfigError(f"weights must be one number per question: got {count} for {questions}")
     if not (np.isfinite(given).all() and (given > 0).all()):
         raise ConfigError(f"weights must be finite numbers > 0, got {given.tolist()}")
     shares: FloatArray = given / given.max()

@@ -165,7 +165,7 @@ def test_which_copy_how_many_of_a_kind_and_whose_tokens(inside, capsys, tmp_path
         (["search", "keys", "--also", " "], "a question in --also is empty"),
         (["search", "keys", *["--also", "x"] * 16], "--also has 16 questions: at most 15"),
         (["search", "keys", "--weights", "1,2"], "give --also"),
-        (["search", "keys", "--also", "x", "--weights", "1"], "--weights must be one number a question"),
+        (["search", "keys", "--also", "x", "--weights", "1"], "--weights must be one number per question"),
         (["search", "keys", "--also", "x", "--weights", "1,0"], "--weights must be finite numbers > 0"),
         (["search", "keys", "--also", "x", "--weights", "1,nan"], "--weights must be finite numbers > 0"),
         (["search", "keys", "--also", "x", "--weights", "1;2"], "--weights are numbers such as 2,1"),

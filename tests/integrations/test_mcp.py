@@ -325,7 +325,7 @@ def test_over_http(home):
         ("search", {"query": "x", "also": ["y"] * 16}, "also: List should have at most 15 items"),
         ("search", {"query": "x", "also": ["word " * 600]}, "a question in also is limited to 512 tokens"),
         ("search", {"query": "x", "weights": [1, 2]}, "give also"),
-        ("search", {"query": "x", "also": ["y"], "weights": [1]}, "one number a question: got 1 for 2"),
+        ("search", {"query": "x", "also": ["y"], "weights": [1]}, "one number per question: got 1 for 2"),
         ("search", {"query": "x", "also": ["y"], "weights": [1, 0]}, "weights.1: should be greater than 0"),
         ("search", {"query": "x", "seen": ["nobody"]}, "no chunk 'nobody' in the collection: check seen"),
         ("search", {"query": "x", "seen": ["a"] * 501}, "seen: List should have at most 500 items"),

@@ -243,7 +243,7 @@ def test_silence_is_an_error():
     assert error.kind == "cut" and "nothing of the answer came for 3 s" in str(error)
     never = Waiting(head=False)
     with ChatServer(never) as server:
-        error = error_of(server, patience=QUICK.__class__(timeout=1, attempts=1))
+        error = error_of(server, patience=patience)
         never.go.set()
     assert error.kind == "silent"
 

@@ -112,11 +112,11 @@ def test_other_methods_take_the_mixture_too(method):
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"weights": [1.0]}, ConfigError, "one number a question: got 1 for 3"),
+        ({"weights": [1.0]}, ConfigError, "one number per question: got 1 for 3"),
         ({"weights": [1.0, 0.0, 1.0]}, ConfigError, "finite numbers > 0"),
         ({"weights": [1.0, -1.0, 1.0]}, ConfigError, "finite numbers > 0"),
         ({"weights": [1.0, np.inf, 1.0]}, ConfigError, "finite numbers > 0"),
-        ({"weights": "abc"}, ConfigError, "one number a question"),
+        ({"weights": "abc"}, ConfigError, "one number per question"),
         ({"scores": [1.0] * 24}, InvalidInputError, "3 questions need \\(3, 24\\)"),
     ],
 )

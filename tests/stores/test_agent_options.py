@@ -5,9 +5,7 @@ import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.search_options import SearchOptions
-from dartboard.stores import open_store
-from dartboard.stores.memory import MemoryStore
-from tests.stores import postgres_server
+from tests.stores.every_store import KINDS, store_of
 from tests.tea import QUERY, filled
 
 COFFEE = "how is coffee roasted"
@@ -17,15 +15,7 @@ TERMS = (
 )
 
 
-def store_of(kind, folder):
-    if kind == "postgres":
-        return open_store(postgres_server.fresh())
-    if kind == "milvus":
-        return open_store(f"milvus://{folder / 'lite.db'}")
-    return MemoryStore() if kind == "memory" else open_store(str(folder / "x.dartboard"))
-
-
-@pytest.fixture(scope="module", params=["memory", "embedded", "postgres", "milvus"])
+@pytest.fixture(scope="module", params=KINDS)
 def engine(request, tmp_path_factory):
     with store_of(request.param, tmp_path_factory.mktemp(request.param)) as store:
         yield filled(store, retriever="hybrid" if request.param == "embedded" else "dense")
@@ -120,7 +110,7 @@ def test_a_budget_in_the_readers_tokens(engine):
         ({"also": [7]}, InvalidInputError, "also is a list of questions"),
         ({"also": ["x"] * 16}, ConfigError, "at most 15 are allowed"),
         ({"weights": [1.0]}, ConfigError, "give also"),
-        ({"also": ["x"], "weights": [1.0]}, ConfigError, "one number a question: got 1 for 2"),
+        ({"also": ["x"], "weights": [1.0]}, ConfigError, "one number per question: got 1 for 2"),
         ({"also": ["x"], "weights": [1.0, 0.0]}, ConfigError, "finite numbers > 0"),
         ({"seen": ["nobody"]}, InvalidInputError, "no chunk 'nobody' in the collection: check seen"),
         ({"seen": "a"}, InvalidInputError, r"write \['a'\]"),

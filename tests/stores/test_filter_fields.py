@@ -5,25 +5,17 @@ import pytest
 from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
 from dartboard.inspection import explore
-from dartboard.stores import Record, open_store, parse_filter
+from dartboard.stores import Record, parse_filter
 from dartboard.stores.checks import compared_fields
 from dartboard.stores.memory import MemoryStore
 from tests.models import WordBag
-from tests.stores import postgres_server
+from tests.stores.every_store import KINDS, store_of
 from tests.tea import QUERY, filled
 
 UNKNOWN = ['kindd = "pdf"', 'kindd != "pdf"', "year >= 2020", 'source exists and kindd in ["a", "b"]']
 
 
-def store_of(kind, folder):
-    if kind == "postgres":
-        return open_store(postgres_server.fresh())
-    if kind == "milvus":
-        return open_store(f"milvus://{folder / 'lite.db'}")
-    return MemoryStore() if kind == "memory" else open_store(str(folder / "x.dartboard"))
-
-
-@pytest.fixture(scope="module", params=["memory", "embedded", "postgres", "milvus"])
+@pytest.fixture(scope="module", params=KINDS)
 def engine(request, tmp_path_factory):
     with store_of(request.param, tmp_path_factory.mktemp(request.param)) as store:
         engine = filled(store, retriever="dense")
