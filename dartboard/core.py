@@ -33,6 +33,7 @@ from dartboard.selection import (
     from_embeddings,
     from_log_probs,
 )
+from dartboard.selection.adjacency import spread_to_neighbours
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import distances, prepared, row_dots, unit_rows
 from dartboard.selection.methods import check_page, method_of, with_pages_before
@@ -244,6 +245,9 @@ class DartboardRetriever:
         options: SearchOptions | None = None,
         *,
         scores: Sequence[float] | FloatArray | None = None,
+        costs: Sequence[float] | None = None,
+        savings: Sequence[tuple[int, int, float]] = (),
+        adjacent: Sequence[tuple[int, int]] = (),
         **changes: Unpack[SearchKeywords],
     ) -> RetrievalResult:
         """Select from candidates that were found already; options as in :meth:`search`.
@@ -257,6 +261,9 @@ class DartboardRetriever:
 
         Of several questions (``also``), ``query_embedding`` may have a row for each, ``(m, d)``, and
         ``scores`` too, ``(m, n)``; a single row is the query's, and the others are encoded here.
+
+        ``costs`` and ``savings`` are those of :class:`Limits`, where tokens of the texts alone are not what
+        counts. ``adjacent`` are pairs of neighbours in a document (:func:`spread_to_neighbours`).
         """
         options = self._options(options, changes, "choose")
         started = time.perf_counter()
@@ -267,11 +274,14 @@ class DartboardRetriever:
         if options.seen_vectors is not None:
             candidates, options = _with_seen_vectors(candidates, options)
             scores = None if scores is None else with_lowest(scores, len(options.seen))
+            costs = None if costs is None else [*costs, *[1.0] * len(options.seen)]
         method = method_of(options.method)
-        limits = with_pages_before(self.limits(candidates, options), options.offset, method)
+        limits = replace(self.limits(candidates, options, costs), savings=savings)
+        limits = with_pages_before(limits, options.offset, method)
         check_page(options.offset, len(candidates) - len(options.seen))
         with threads_for(len(candidates)):
             pool = self.pool(query, questions, candidates, options, scores=scores)
+            pool = spread_to_neighbours(pool, adjacent)
             check()
             selection = method.select(pool, limits).after(options.offset)
         on_tokens = pool.target_of is None

@@ -5,10 +5,11 @@ with is written in its manifest; opening it again needs no more than its URL.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -45,6 +46,9 @@ from dartboard.stores import (
 from dartboard.stores.base import read_snapshot
 from dartboard.stores.checks import check_fields
 from dartboard.types import Explanation, FloatArray, Hit, RetrievalResult, check_vector
+
+if TYPE_CHECKING:
+    from dartboard.context import Context, Format, Order
 
 DEFAULT_RETRIEVER = "hybrid"
 
@@ -232,6 +236,18 @@ class Engine:
             InvalidInputError: a blank query, an unknown chunk id, or a filter on a field that no chunk has.
         """
         options = SearchOptions.of(options, changes)
+        self.selector(options)  # what has to be loaded is loaded before time is taken
+        started = time.perf_counter()
+        with self.first_stage(query, options, query_vector) as (_, found, vectors):
+            scores = self.ranking_scores(found, options) if len(found) else None
+            result = self.choose(query, vectors, found, options, scores=scores)
+        return self.described(result, found, started)
+
+    @contextmanager
+    def first_stage(
+        self, query: str, options: SearchOptions, query_vector: FloatArray | None = None
+    ) -> Iterator[tuple[Collection, Candidates, FloatArray]]:
+        """A read snapshot, the candidates that :meth:`find` finds in it, and the questions' vectors."""
         questions = [Query(text) for text in (query, *options.also)]
         if query_vector is not None:
             given, dimension = np.atleast_2d(query_vector), self.model.embedding_dim
@@ -239,21 +255,65 @@ class Engine:
                 checked = check_vector(vector, name="query_vector", dim=dimension)
                 question.set_vector(self.model, checked)
         where = self.condition(options.where)
-        selector = self.selector(options)
-        started = time.perf_counter()
         for question in questions:
             ranking_of(self.retriever).query_vector(question)  # encoded before a transaction begins
         with read_snapshot(self.collection) as view:
             self._check_model(self.model, view.manifest)
-            found, vectors = self.find(view, questions, options, where)
-            if len(found):
-                scores = self.ranking_scores(found, options)
-                result = selector.choose(query, vectors, found, options, scores=scores)
-            else:
-                relevance = assess(vectors, found.vectors, self.similarity_levels)
-                nothing = Explanation(candidates=0, relevance=relevance, seconds={}, options=options)
-                result = RetrievalResult.explained(query, [], nothing)
-        return self._described(result, found, started)
+            yield (view, *self.find(view, questions, options, where))
+
+    def choose(
+        self, query: str, vectors: FloatArray, found: Candidates, options: SearchOptions, **more: Any
+    ) -> RetrievalResult:
+        """The second stage of :meth:`search`; ``more`` as in :meth:`DartboardRetriever.choose`."""
+        if len(found):
+            return self.selector(options).choose(query, vectors, found, options, **more)
+        relevance = assess(vectors, found.vectors, self.similarity_levels)
+        nothing = Explanation(candidates=0, relevance=relevance, seconds={}, options=options)
+        return RetrievalResult.explained(query, [], nothing)
+
+    def context(
+        self,
+        question: str,
+        options: SearchOptions | None = None,
+        *,
+        expand: bool = True,
+        order: "Order" = "gain",
+        format: "Format" = "markdown",
+        query_vector: FloatArray | None = None,
+        **changes: Unpack[SearchKeywords],
+    ) -> "Context":
+        """The text that a model reads: passages that together say most, merged, within a token budget.
+
+        Args:
+            question: what to ask.
+            options: as in :meth:`search`; ``token_budget``, by default 2,000, is what the whole text may have
+                in tokens of ``tokenizer``, by default the embedding model's.
+            expand: whether chunks before and after a pick may be added where they add most per token.
+            order: ``gain`` (what adds most comes first), ``source`` (passages of one document together, in
+                its order), or ``ends`` (the best first and last, where models read most carefully).
+            format: ``markdown``, ``xml`` or ``json``.
+            query_vector: as in :meth:`search`.
+            changes: single options: ``token_budget=800``, ``tokenizer="gpt-4o"``.
+
+        Returns:
+            The text, its tokens, and the passages with their chunks; empty where nothing matches.
+
+        Raises:
+            ConfigError: no passage fits into the budget, or an option is outside its range.
+            InvalidInputError: as in :meth:`search`.
+        """
+        from dartboard.context import build_context
+
+        return build_context(
+            self,
+            question,
+            options,
+            expand=expand,
+            order=order,
+            format=format,
+            query_vector=query_vector,
+            **changes,
+        )
 
     def find(
         self, view: Collection, questions: Sequence[Query], options: SearchOptions, where: Filter | None
@@ -393,7 +453,7 @@ class Engine:
 
     def selector(self, options: SearchOptions) -> DartboardRetriever:
         """Who selects: with the pair scorer where the options ask for one, which is loaded now."""
-        self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken
+        self.retriever  # noqa: B018 - it is loaded now as well
         return self._selector if options.reranker == "cosine" else self._new_selector(self._scorer())
 
     @cached_property
@@ -419,7 +479,7 @@ class Engine:
             self._pair_scorer = pair_scorer_by_name(self._pair_scorer or "late-interaction", self.model)
         return self._pair_scorer
 
-    def _described(self, result: RetrievalResult, found: Candidates, started: float) -> RetrievalResult:
+    def described(self, result: RetrievalResult, found: Candidates, started: float) -> RetrievalResult:
         """The result with what the retriever says of the picks, and where the time went."""
         picked = [chunk.id for chunk in result.chunks]
         spent = dict(result.metadata["seconds"])

@@ -21,6 +21,8 @@ class Limits:
         k: the largest number of picks.
         token_budget: the largest sum of ``costs``; instead of ``k`` or with it.
         costs: tokens of each candidate.
+        savings: ``(i, j, tokens)``: candidates i and j cost so many tokens less together than apart, as two
+            chunks do that overlap.
         min_gain_share: stop when a pick gains less than this share of the first gain; with ``seen``, of what
             the best candidate would have gained if nothing had been seen.
         max_per_source: the largest number of picks with the same entry of ``sources``.
@@ -44,6 +46,7 @@ class Limits:
     k: int | None = None
     token_budget: float | None = None
     costs: Sequence[float] | FloatArray | None = None
+    savings: Sequence[tuple[int, int, float]] = ()
     min_gain_share: float = 0.0
     max_per_source: int | None = None
     sources: Sequence[Hashable] | None = None
@@ -71,6 +74,8 @@ class Limits:
             raise ConfigError(f"token_budget must be a finite number > 0, got {budget!r}")
         if (budget is None) != (self.costs is None):
             raise ConfigError("token_budget and costs go together: a budget needs each candidate's tokens")
+        if self.savings and self.costs is None:
+            raise ConfigError("savings lower costs: give token_budget and costs, too")
         if not _real(self.min_gain_share) or not 0.0 <= self.min_gain_share <= 1.0:
             raise ConfigError(f"min_gain_share must be in [0, 1], got {self.min_gain_share!r}")
         if (self.max_per_source is None) != (self.sources is None):
@@ -120,7 +125,10 @@ class Limits:
                     )
         if self.costs is not None:
             costs = _costs(self.costs)
-            if self.must_include and costs[list(self.must_include)].sum() > (self.token_budget or 0):
+            _check_savings(self.savings, n)
+            first = list(self.must_include)
+            saved = sum(tokens for one, other, tokens in self.savings if one in first and other in first)
+            if first and costs[first].sum() - saved > (self.token_budget or 0):
                 raise ConfigError("must_include alone costs more than token_budget")
         for name, most, values in self.caps():
             if not all(isinstance(value, Hashable) for value in values):
@@ -150,6 +158,7 @@ class LimitTracker:
         self._row_of = pool.row_of
         self._costs: FloatArray | None = None
         self._left = np.inf
+        self._savings: dict[int, list[tuple[int, float]]] = {}
         if limits.seen:  # nor are copies and near-duplicates of what was seen picked, by any method
             seen = pool.units[pool.find(limits.seen)]
             self._open &= ~np.isin(pool.units, seen)
@@ -157,7 +166,7 @@ class LimitTracker:
         if limits.costs is not None and limits.token_budget is not None:
             self._costs = _costs(limits.costs)[pool.positions]
             self._left = float(limits.token_budget)
-            self._open &= self._costs <= self._left
+            self._add_savings(pool, limits.savings)
         for _, most, values in limits.caps():
             codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
             known = [values[i] for i in pool.positions]
@@ -165,9 +174,18 @@ class LimitTracker:
             self._caps.append((most, code_of, np.zeros(len(codes), dtype=np.intp)))
         self.selective = self._costs is not None or bool(self._caps)
 
+    def _add_savings(self, pool: Pool, savings: Sequence[tuple[int, int, float]]) -> None:
+        place = {int(position): candidate for candidate, position in enumerate(pool.positions)}
+        for one, other, tokens in savings:
+            if one in place and other in place:
+                for here, there in ((place[one], place[other]), (place[other], place[one])):
+                    self._savings.setdefault(here, []).append((there, float(tokens)))
+
     def open_candidates(self) -> npt.NDArray[np.bool_]:
         """``(n,)`` the candidates that may still be picked."""
-        return self._open
+        if self._costs is None:
+            return self._open
+        return self._open & (self._costs <= self._left * (1 + 1e-12))
 
     def row_relevance(self, relevance: FloatArray) -> FloatArray:
         """``(rows,)`` the relevance of the most relevant candidate of each row."""
@@ -179,7 +197,7 @@ class LimitTracker:
         if not self.selective:
             return self._order[self._starts]
         leaders = np.full(len(self._starts), -1, dtype=np.intp)
-        last_first = self._order[self._open[self._order]][::-1]
+        last_first = self._order[self.open_candidates()[self._order]][::-1]
         leaders[self._row_of[last_first]] = last_first
         return leaders
 
@@ -188,17 +206,24 @@ class LimitTracker:
         return None if self._costs is None else self._costs[candidates]
 
     def row_costs(self) -> FloatArray:
-        """``(rows,)`` what the cheapest candidate of each row costs; only under a budget."""
+        """``(rows,)`` what the cheapest candidate of each row costs at least; only under a budget.
+
+        No set costs less than the sum, if each candidate of a pair gets half of what the pair saves.
+        """
         if self._costs is None:
             raise ConfigError("there is no token_budget")
-        return np.minimum.reduceat(self._costs[self._order], self._starts)
+        least = self._costs.copy()
+        for candidate, savings in self._savings.items():
+            least[candidate] = max(least[candidate] - sum(tokens for _, tokens in savings) / 2, 1e-9)
+        return np.minimum.reduceat(least[self._order], self._starts)
 
     def admit(self, candidate: int) -> None:
         """Count a pick against the limits."""
         self._open[candidate] = False
         if self._costs is not None:
             self._left -= float(self._costs[candidate])
-            self._open &= self._costs <= self._left * (1 + 1e-12)
+            for other, tokens in self._savings.get(candidate, ()):
+                self._costs[other] = max(self._costs[other] - tokens, min(1.0, self._costs[other]))
         for most, code_of, taken in self._caps:
             if (code := code_of[candidate]) < 0:
                 continue
@@ -235,6 +260,16 @@ def _check_caps(most: Mapping[str, int] | None, fields: Mapping[str, Sequence[Ha
             raise ConfigError(f"max_per[{field!r}] must be a whole number >= 1, got None")
     if missing := sorted(set(most) - set(fields or {})):
         raise ConfigError(f"max_per needs each candidate's {missing[0]!r} in fields")
+
+
+def _check_savings(savings: Sequence[tuple[int, int, float]], n: int) -> None:
+    for one, other, tokens in savings:
+        if not (
+            0 <= one < n and 0 <= other < n and one != other and _real(tokens) and 0 <= tokens < math.inf
+        ):
+            raise InvalidInputError(
+                f"savings are two candidates, 0 to {n - 1}, and tokens >= 0: got {(one, other, tokens)}"
+            )
 
 
 def _positions(name: str, values: Sequence[int]) -> tuple[int, ...]:

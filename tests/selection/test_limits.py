@@ -44,6 +44,46 @@ def test_gain_per_token_beats_gain_where_long_passages_waste():
     assert dear.indices.tolist() == [0]
 
 
+def test_savings_make_a_pair_affordable():
+    vectors, query = np.eye(3), np.ones(3)
+    limits = {"token_budget": 100, "costs": [60, 60, 45], "sigma": 0.2, "scores": [3.0, 2.9, 1.0]}
+    assert select(vectors, query, **limits).indices.tolist() in ([0], [2, 0], [1])
+    together = select(vectors, query, **limits, savings=[(0, 1, 30)])
+    assert sorted(together.indices) == [0, 1]
+    assert sorted(select(vectors, query, **limits, savings=[(0, 1, 30)], must_include=[0, 1]).indices) == [
+        0,
+        1,
+    ]
+    with pytest.raises(ConfigError, match="must_include alone"):
+        select(vectors, query, **limits, must_include=[0, 1])
+
+
+@pytest.mark.parametrize(
+    "method", ["dartboard", "mmr", "top_k", "near_duplicate_filter", "random", "exhaustive"]
+)
+def test_savings_count_for_every_method(method):
+    """A chain of chunks, each of which overlaps the next: no set exceeds the budget, and the bound holds."""
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        vectors, query = rng.standard_normal((9, 4)), rng.standard_normal(4)
+        costs = rng.integers(20, 60, 9)
+        savings = [(i, i + 1, int(rng.integers(5, 19))) for i in range(8)]
+        found = select(vectors, query, method=method, token_budget=110, costs=costs, savings=savings)
+        there = set(found.indices.tolist())
+        saved = sum(tokens for i, j, tokens in savings if i in there and j in there)
+        assert costs[found.indices].sum() - saved <= 110
+        best = select(vectors, query, method="exhaustive", token_budget=110, costs=costs, savings=savings)
+        assert found.coverage[-1] >= found.bound * best.coverage[-1] - 1e-6
+
+
+@pytest.mark.parametrize("wrong", [(0, 0, 5), (0, 99, 5), (0, 1, -5), (0, 1, float("nan")), (0, 1, None)])
+def test_savings_that_make_no_sense(wrong):
+    with pytest.raises(InvalidInputError, match="savings are two candidates"):
+        select(CANDIDATES, QUERY, token_budget=100, costs=[1] * 60, savings=[wrong])
+    with pytest.raises(ConfigError, match="savings lower costs"):
+        select(CANDIDATES, QUERY, k=3, savings=[(0, 1, 5)])
+
+
 def test_budget_and_k_together():
     assert len(select(CANDIDATES, QUERY, 3, token_budget=1000, costs=[1] * 60)) == 3
 

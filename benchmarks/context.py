@@ -1,0 +1,224 @@
+"""Does the known answer stand in the context? By budget, beside nearest neighbours and MMR; write JSON.
+
+    python benchmarks/context.py [--sets NAME …] [--out FILE]
+
+The passages of each set are documents. They are cut into chunks of 64 tokens that overlap by 16, so that most
+documents are cut, and indexed as usual (hybrid). ``edits`` adds four copies of each document: truncated, with
+its sentences in another order, with boilerplate, with synonyms. A system fills a budget of tokens of the
+embedding model. The rivals do what people do: chunks in order, each with source and heading, as long as they
+fit. Questions whose answer is yes or no are left out.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT.parent))  # run as a script, this file finds its neighbours
+
+from benchmarks.measuring import data_folder  # noqa: E402
+from dartboard.context.context import _passages  # noqa: E402
+from dartboard.context.formats import render  # noqa: E402
+from dartboard.datasets import load_text, progress_bar  # noqa: E402
+from dartboard.datasets.near_copies import EDITS  # noqa: E402
+from dartboard.embeddings import CachedModel, default_model  # noqa: E402
+from dartboard.embeddings.texts import count_tokens  # noqa: E402
+from dartboard.engine import Engine  # noqa: E402
+from dartboard.engine.chunk_writer import ChunkWriter, split  # noqa: E402
+from dartboard.evaluation.significance import bootstrap, compare_columns  # noqa: E402
+from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
+from dartboard.ingest.documents import digest  # noqa: E402
+from dartboard.mining.judges.answer_judge import first_match  # noqa: E402
+from dartboard.selection import MMR  # noqa: E402
+from dartboard.stores.memory import MemoryStore  # noqa: E402
+from dartboard.types import Chunk  # noqa: E402
+
+BUDGETS = (200, 400, 800, 1600)
+CHUNKS = ChunkingConfig(size=64, overlap=16)
+SETS = {
+    "HotpotQA": ("hotpotqa_dev200", False),
+    "MuSiQue": ("musique_train100", False),
+    "HotpotQA, edits": ("hotpotqa_dev200", True),
+    "MuSiQue, edits": ("musique_train100", True),
+    "RGB integration": ("rgb_en_int", False),
+    "RGB fact": ("rgb_en_fact", False),
+}
+OURS, UNEXPANDED = "dartboard context", "the same without neighbours"
+RIVALS: dict[str, Any] = {
+    "nearest neighbours": "top_k",
+    "MMR, λ = .5": MMR(relevance_weight=0.5),
+    "MMR, λ = .7": MMR(relevance_weight=0.7),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "context.json")
+    options = parser.parse_args()
+    model = CachedModel(default_model())
+    found: dict[str, Any] = {"model": model.name, "chunks": CHUNKS.to_json(), "sets": {}}
+    if options.out.exists():
+        found["sets"] = json.loads(options.out.read_text())["sets"]
+    for name in options.sets:
+        folder, edited = SETS[name]
+        found["sets"][name] = measured(folder, indexed(folder, edited, model))
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+        print(name, file=sys.stderr)
+    print(table(found))
+
+
+def documents(folder: str, edited: bool) -> Iterator[Document]:
+    """The passages of a set as documents, and their edited copies."""
+    rng = np.random.default_rng(0)
+    for passage in load_text(folder, data_folder(folder), fetch=False).passages:
+        edits = EDITS.values() if edited else ()
+        texts = [passage.text, *(edit(passage.text, rng) for edit in edits)]
+        for number, text in enumerate(texts):
+            source = f"{passage.id}~{number}" if number else passage.id
+            yield Document(
+                source=source,
+                text=text,
+                kind="text",
+                title=passage.title,
+                document_hash=digest(text.encode()),
+            )
+
+
+def indexed(folder: str, edited: bool, model: CachedModel) -> Engine:
+    """An index of the documents, in memory."""
+    engine = Engine(MemoryStore(), model=model)
+    writer = ChunkWriter(engine, engine.create(), batch_size=512)
+    with progress_bar() as listen:
+        everything = list(documents(folder, edited))
+        for done, document in enumerate(everything):
+            listen("Indexing", done, len(everything))
+            for piece in split(document, CHUNKS, model):
+                writer.add(piece)
+        writer.finish()
+    return engine
+
+
+def answers(folder: str) -> dict[str, tuple[str, list[list[str]]]]:
+    """Each question with the spellings of every part of its answer; those with yes or no are left out."""
+    found = {}
+    for line in (data_folder(folder) / folder / "queries.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        given = row["metadata"]["answers"]
+        parts = [[part] if isinstance(part, str) else part for part in given]
+        if folder != "rgb_en_int":  # there, a list has the parts of an answer, elsewhere other spellings
+            parts = [[spelling for part in parts for spelling in part]]
+        if not {one.lower() for part in parts for one in part} & {"yes", "no"}:
+            found[row["_id"]] = (row["text"], parts)
+    return found
+
+
+Fill = Callable[[str, int], str]
+
+
+def systems(engine: Engine) -> dict[str, Fill]:
+    """Each system: from a question and a budget to a context."""
+
+    def rival(method: Any) -> Fill:
+        def fill(question: str, budget: int) -> str:
+            return filled(engine, engine.search(question, k=60, method=method).chunks, budget)
+
+        return fill
+
+    return {
+        OURS: lambda question, budget: engine.context(question, token_budget=budget).text,
+        UNEXPANDED: lambda question, budget: engine.context(question, token_budget=budget, expand=False).text,
+        **{name: rival(method) for name, method in RIVALS.items()},
+    }
+
+
+def filled(engine: Engine, chunks: Sequence[Chunk], budget: int) -> str:
+    """Chunks in their order, each with source and heading, as long as they fit."""
+    parts: list[str] = []
+    for chunk in chunks:
+        (passage,) = _passages([chunk], [0.0], "gain")
+        part = render([passage], "markdown").replace("[1]", f"[{len(parts) + 1}]", 1)
+        if count_tokens(engine.model, ["\n\n".join([*parts, part])])[0] <= budget:
+            parts.append(part)
+    return "\n\n".join(parts)
+
+
+def repeated(text: str) -> float:
+    """The share of runs of eight words that stood in the text before."""
+    words = text.split()
+    runs = [tuple(words[at : at + 8]) for at in range(len(words) - 7)]
+    extra = sum(count - 1 for count in Counter(runs).values())
+    return extra / max(1, len(runs))
+
+
+def measured(folder: str, engine: Engine) -> dict[str, Any]:
+    """Answer-in-context of each system at each budget, with intervals, and ours against each."""
+    asked = answers(folder)
+    columns: dict[str, Any] = {}
+    repeats: dict[str, Any] = {}
+    with progress_bar() as listen:
+        for done, (question, parts) in enumerate(asked.values()):
+            listen("Asking", done, len(asked))
+            for name, fill in systems(engine).items():
+                texts = [fill(question, budget) for budget in BUDGETS]
+                for text, budget in zip(texts, BUDGETS, strict=True):
+                    assert not text or count_tokens(engine.model, [text])[0] <= budget
+                columns.setdefault(name, []).append(
+                    [all(first_match(part, [text]) is not None for part in parts) for text in texts]
+                )
+                repeats.setdefault(name, []).append([repeated(text) for text in texts])
+    rows = {name: np.array(values, dtype=float) for name, values in columns.items()}
+    return {
+        "questions": len(asked),
+        "chunks": engine.collection.count(),
+        "systems": {name: _cells(rows, name, np.mean(repeats[name], axis=0)) for name in rows},
+    }
+
+
+def _cells(rows: Mapping[str, Any], name: str, repeats: Any) -> dict[str, Any]:
+    low, high = bootstrap(rows[name])
+    against = compare_columns(rows[OURS], rows[name])
+    return {
+        str(budget): {
+            "mean": float(rows[name][:, at].mean()),
+            "low": float(low[at]),
+            "high": float(high[at]),
+            "ours_more": against[at].difference,
+            "ours_more_low": against[at].low,
+            "ours_more_high": against[at].high,
+            "repeated": float(repeats[at]),
+        }
+        for at, budget in enumerate(BUDGETS)
+    }
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Markdown: answer-in-context by set and budget."""
+    heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
+    lines = [
+        f"| set | system | {heads} | repeated at {BUDGETS[-1]:,} |",
+        "|---|---|" + "---|" * (len(BUDGETS) + 1),
+    ]
+    for name, cell in found["sets"].items():
+        best = {b: max(one[str(b)]["mean"] for one in cell["systems"].values()) for b in BUDGETS}
+        for system, values in cell["systems"].items():
+            means = [values[str(b)]["mean"] for b in BUDGETS]
+            shown = [
+                f"**{mean:.3f}**" if mean == best[b] else f"{mean:.3f}"
+                for b, mean in zip(BUDGETS, means, strict=True)
+            ]
+            lines.append(
+                f"| {name if system == OURS else ''} | {system} | {' | '.join(shown)} | "
+                f"{values[str(BUDGETS[-1])]['repeated']:.1%} |"
+            )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
