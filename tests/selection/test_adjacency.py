@@ -7,7 +7,7 @@ from dartboard.selection import from_embeddings
 from dartboard.selection.adjacency import spread_to_neighbours
 from tests.selection.pools import topical
 
-QUERY, VECTORS = topical(12, seed=3, copies=1)
+QUERY, VECTORS = topical(6, seed=3, copies=1)
 
 
 def probabilities(pool):
