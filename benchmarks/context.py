@@ -31,6 +31,7 @@ from dartboard.embeddings import CachedModel, default_model  # noqa: E402
 from dartboard.embeddings.texts import count_tokens  # noqa: E402
 from dartboard.engine import Engine  # noqa: E402
 from dartboard.engine.chunk_writer import ChunkWriter, split  # noqa: E402
+from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, standalone  # noqa: E402
 from dartboard.evaluation.significance import bootstrap, compare_columns  # noqa: E402
 from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
 from dartboard.ingest.documents import digest  # noqa: E402
@@ -199,25 +200,63 @@ def _cells(rows: Mapping[str, Any], name: str, repeats: Any) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Markdown: answer-in-context by set and budget."""
+    """Markdown: answer-in-context by set and budget, and the repeated text at the largest budget."""
     heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
-    lines = [
-        f"| set | system | {heads} | repeated at {BUDGETS[-1]:,} |",
-        "|---|---|" + "---|" * (len(BUDGETS) + 1),
-    ]
+    lines = [f"| set | system | {heads} | repeated |", "|---|---|" + "---|" * (len(BUDGETS) + 1)]
     for name, cell in found["sets"].items():
         best = {b: max(one[str(b)]["mean"] for one in cell["systems"].values()) for b in BUDGETS}
         for system, values in cell["systems"].items():
-            means = [values[str(b)]["mean"] for b in BUDGETS]
-            shown = [
-                f"**{mean:.3f}**" if mean == best[b] else f"{mean:.3f}"
-                for b, mean in zip(BUDGETS, means, strict=True)
-            ]
-            lines.append(
-                f"| {name if system == OURS else ''} | {system} | {' | '.join(shown)} | "
-                f"{values[str(BUDGETS[-1])]['repeated']:.1%} |"
-            )
+            means = {b: values[str(b)]["mean"] for b in BUDGETS}
+            shown = [f"**{mean:.3f}**" if mean == best[b] else f"{mean:.3f}" for b, mean in means.items()]
+            first = f"{name} ({cell['questions']})" if system == OURS else ""
+            repeats = values[str(BUDGETS[-1])]["repeated"]
+            lines.append(f"| {first} | {system} | {' | '.join(shown)} | {repeats:.1%} |")
     return "\n".join(lines)
+
+
+def against(found: Mapping[str, Any]) -> str:
+    """Markdown: ours minus each rival in points, at each budget; bold where 0 is outside the interval."""
+    lines = ["| set | " + " | ".join(RIVALS) + " |", "|---" * (len(RIVALS) + 1) + "|"]
+    for name, cell in found["sets"].items():
+        cells = [", ".join(_signed(cell["systems"][rival][str(b)]) for b in BUDGETS) for rival in RIVALS]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _signed(cell: Mapping[str, float]) -> str:
+    shown = f"{100 * cell['ours_more']:+.1f}"
+    return f"**{shown}**" if cell["ours_more_low"] > 0 or cell["ours_more_high"] < 0 else shown
+
+
+def picture(found: Mapping[str, Any]) -> str:
+    """Answer-in-context along the budget, averaged over the clean and over the redundant sets."""
+    clean = [name for name in ("HotpotQA", "MuSiQue") if name in found["sets"]]
+    panels = {"clean sets": clean, "redundant sets": [one for one in found["sets"] if one not in clean]}
+    names = [OURS, UNEXPANDED, *RIVALS]
+    tints = dict(zip(names, ("dartboard", "dartboard", "cosine", "mmr", "mmr"), strict=True))
+    with Drawing(8.6, 3.6, len(panels)) as (figure, drawn):
+        for axes, (title, sets) in zip(drawn, panels.items(), strict=True):
+            for name in names:
+                cells = [found["sets"][one]["systems"][name] for one in sets]
+                axes.plot(
+                    BUDGETS,
+                    [np.mean([cell[str(budget)]["mean"] for cell in cells]) for budget in BUDGETS],
+                    color=COLOURS[tints[name]],
+                    linewidth=2.6 if name == OURS else 1.3,
+                    linestyle="--" if name in (UNEXPANDED, "MMR, λ = .5") else "-",
+                    marker="o",
+                    markersize=3,
+                    label=name,
+                )
+            axes.set_xscale("log")
+            axes.set_xticks(BUDGETS, [f"{budget:,}" for budget in BUDGETS])
+            axes.minorticks_off()
+            axes.set_xlabel(f"token budget, {title}")
+        drawn[0].set_ylabel("answer in context")
+        drawn[-1].legend(
+            frameon=False, fontsize=9, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5)
+        )
+        return standalone(as_svg(figure, "Answer in context by token budget"))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ RUN = (
 )
 """Pages whose Python runs as it stands, block after block."""
 
-RUN_HERE = ("how-to/agents.md", "how-to/postgresql.md", "how-to/milvus.md")
+RUN_HERE = ("how-to/agents.md", "how-to/context.md", "how-to/postgresql.md", "how-to/milvus.md")
 """Pages whose Python runs in a test below, on a server or a file of the test's own."""
 
 RUN_ELSEWHERE = {
@@ -121,16 +121,29 @@ def test_all_blocks_but_those_named_run(page, marks, tmp_path, monkeypatch):
     assert namespace
 
 
-def test_the_page_on_agents_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes.jsonl").write_text((DOCS.parent / "dartboard" / "data" / "demo.jsonl").read_text())
+def run_on_the_demo(page):
+    """The namespace of a page that opens docs.dartboard, which holds the demo's passages."""
+    Path("notes.jsonl").write_text((DOCS.parent / "dartboard" / "data" / "demo.jsonl").read_text())
     assert main(["index", "notes.jsonl", "--store", "docs.dartboard", "--id-field", "id"]) == 0
     namespace: dict[str, Any] = {}
-    for text in python_of("how-to/agents.md"):
-        exec(compile(text, "agents.md", "exec"), namespace)
+    for text in python_of(page):
+        exec(compile(text, page, "exec"), namespace)
     namespace["engine"].close()
+    return namespace
+
+
+def test_the_page_on_agents_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_on_the_demo("how-to/agents.md")
     printed = capsys.readouterr().out
     assert "Why is a producer slow? ←" in printed and "was known before" in printed
+
+
+def test_the_page_on_contexts_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    context = run_on_the_demo("how-to/context.md")["context"]
+    printed = capsys.readouterr().out
+    assert context.text in printed and f"{context.tokens} of 800" in printed
 
 
 def test_the_page_on_vectors_reads_the_hits_of_qdrant():

@@ -14,6 +14,7 @@ import typer
 from dartboard.cli.ask import ask
 from dartboard.cli.calibrate import calibrate
 from dartboard.cli.console import forward_warnings
+from dartboard.cli.context import context
 from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
 from dartboard.cli.doctor import doctor
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
 app.command(short_help="Index files and folders.")(index)
 app.command(short_help="Ask an index a question.")(search)
+app.command(short_help="Print what a language model should read for a question.")(context)
 app.command(short_help="Get an answer with its sources from a language model.")(ask)
 app.command(short_help="Show what an index holds.")(stats)
 app.command(short_help="Remove chunks from an index.")(delete)
@@ -63,7 +65,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback(invoke_without_command=True)
 def dartboard(
-    context: typer.Context,
+    given: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
@@ -80,6 +82,7 @@ def dartboard(
       dartboard demo              see the difference on a small corpus (no set-up)
       dartboard index docs/       index your own documents …
       dartboard search "…"        … and ask them
+      dartboard context "…"       the text for a prompt, within a token budget
       dartboard ask "…"           an answer with its sources (needs a model)
       dartboard serve             the same over HTTP, with a page that shows why
       dartboard doctor            check that everything works
@@ -90,8 +93,8 @@ def dartboard(
       picks = select(embeddings, query, k=5)      # (n, d) and (d,)
       picks.indices
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    if given.invoked_subcommand is None:
+        typer.echo(given.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

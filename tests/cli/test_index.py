@@ -55,6 +55,38 @@ def test_index_again_skips(indexed, capsys):
     assert "2 unchanged files" in shown.out and "left out: docs/empty.txt is empty" in shown.err
 
 
+def test_context(indexed, capsys):
+    assert main(["context", "how often do keys change?", "--tokens", "90"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("[1] docs/keys.md:1 | Keys") and "ninety days" in shown.out
+    assert "of 90 tokens" in shown.err and "passage" in shown.err
+    assert main(["context", "keys", "--format", "xml", "--order", "source", "--no-expand"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith('<passage number="1" source="') and "of 2,000 tokens" in shown.err
+    assert main(["context", "keys", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tokens"] <= found["token_budget"] == 2000
+    assert found["passages"][0]["chunk_ids"][0].startswith("docs/")
+    assert main(["context", "keys", "--filter", "kind = 'pdf'"]) == 0
+    assert "0 passages" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--tokens", "5"], "--tokens 5 is too small: the shortest of 2 candidates has"),
+        (["--order", "best"], "order must be one of gain, source, ends; got 'best'"),
+        (["--format", "html"], "format must be one of markdown, xml, json; got 'html'"),
+        (["--offset", "5"], "--offset counts picks and goes with --k, not with --tokens"),
+        (["--tokenizer", "none.json"], "there is no tokenizer file 'none.json'"),
+        (["--k", "3"], "--tokens bounds a context, not --k"),
+    ],
+)
+def test_a_context_that_cannot_be(indexed, capsys, wrong, said):
+    assert main(["context", "keys", *wrong]) in (1, 2)
+    assert said in capsys.readouterr().err
+
+
 def test_search(indexed, capsys):
     assert main(["search", "how often do keys change?", "-k", "2", "--explain"]) == 0
     shown = capsys.readouterr().out
