@@ -7,13 +7,16 @@ documents are cut, and indexed as usual (hybrid). ``edits`` adds four copies of 
 its sentences in another order, with boilerplate, with synonyms. A system fills a budget of tokens of the
 embedding model. The rivals do what people do: chunks in order, each with source and heading, as long as they
 fit. Questions whose answer is yes or no are left out.
+
+``sections``: jest's documentation, newest release, a document a section, asked for by its title. Measured is
+how much of the section stands in the context, for sections of three chunks and more.
 """
 
 import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +63,24 @@ RIVALS: dict[str, Any] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--sets", nargs="+", choices=[*SETS, "sections"], default=[*SETS, "sections"])
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "context.json")
     options = parser.parse_args()
     model = CachedModel(default_model())
     found: dict[str, Any] = {"model": model.name, "chunks": CHUNKS.to_json(), "sets": {}}
     if options.out.exists():
         found["sets"] = json.loads(options.out.read_text())["sets"]
+        found["sections"] = json.loads(options.out.read_text()).get("sections")
     for name in options.sets:
-        folder, edited = SETS[name]
-        found["sets"][name] = measured(folder, indexed(folder, edited, model))
+        if name == "sections":
+            found["sections"] = sections(model)
+        else:
+            folder, edited = SETS[name]
+            found["sets"][name] = measured(folder, indexed(documents(folder, edited), model))
+        found["sets"] = {one: found["sets"][one] for one in SETS if one in found["sets"]}
         options.out.write_text(json.dumps(found, indent=1) + "\n")
         print(name, file=sys.stderr)
-    print(table(found))
+    print(table(found), against(found), sections_table(found["sections"]), sep="\n\n")
 
 
 def documents(folder: str, edited: bool) -> Iterator[Document]:
@@ -92,12 +100,12 @@ def documents(folder: str, edited: bool) -> Iterator[Document]:
             )
 
 
-def indexed(folder: str, edited: bool, model: CachedModel) -> Engine:
-    """An index of the documents, in memory."""
+def indexed(some: Iterable[Document], model: CachedModel) -> Engine:
+    """An index of documents, in memory."""
     engine = Engine(MemoryStore(), model=model)
     writer = ChunkWriter(engine, engine.create(), batch_size=512)
     with progress_bar() as listen:
-        everything = list(documents(folder, edited))
+        everything = list(some)
         for done, document in enumerate(everything):
             listen("Indexing", done, len(everything))
             for piece in split(document, CHUNKS, model):
@@ -152,10 +160,8 @@ def filled(engine: Engine, chunks: Sequence[Chunk], budget: int) -> str:
 
 def repeated(text: str) -> float:
     """The share of runs of eight words that stood in the text before."""
-    words = text.split()
-    runs = [tuple(words[at : at + 8]) for at in range(len(words) - 7)]
-    extra = sum(count - 1 for count in Counter(runs).values())
-    return extra / max(1, len(runs))
+    found = Counter(runs(text, 8))
+    return 1.0 - len(found) / max(1, found.total())
 
 
 def measured(folder: str, engine: Engine) -> dict[str, Any]:
@@ -180,6 +186,72 @@ def measured(folder: str, engine: Engine) -> dict[str, Any]:
         "chunks": engine.collection.count(),
         "systems": {name: _cells(rows, name, np.mean(repeats[name], axis=0)) for name in rows},
     }
+
+
+def sections(model: CachedModel) -> dict[str, Any]:
+    """The share of a section's runs of five words in the context, and how often it is a tenth or more."""
+    name = "jest_versions"
+    folder = data_folder(name) / name
+    rows = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    newest = max(row["metadata"]["version"] for row in rows)
+    some = [
+        Document(
+            source=row["_id"],
+            text=row["text"],
+            kind="text",
+            title=row["title"],
+            document_hash=digest(row["text"].encode()),
+        )
+        for row in rows
+        if row["metadata"]["version"] == newest
+    ]
+    engine = indexed(some, model)
+    texts = {one.source: set(runs(one.text, 5)) for one in some}
+    chunks = Counter(record.metadata["source"] for batch in engine.collection.iterate() for record in batch)
+    asked: list[tuple[str, str]] = []
+    titles = {row["_id"]: row["text"] for row in map(json.loads, (folder / "queries.jsonl").open())}
+    for line in (folder / "qrels" / "test.tsv").read_text().splitlines()[1:]:
+        query_id, source, _ = line.split("\t")
+        if chunks[source] >= 3:
+            asked.append((titles[query_id], source))
+    shares: dict[str, list[list[float]]] = {}
+    with progress_bar() as listen:
+        for done, (question, source) in enumerate(asked):
+            listen("Asking", done, len(asked))
+            for system, fill in systems(engine).items():
+                there = [texts[source] & set(runs(fill(question, budget), 5)) for budget in BUDGETS]
+                shares.setdefault(system, []).append([len(one) / len(texts[source]) for one in there])
+    columns = {system: np.array(values) for system, values in shares.items()}
+    return {
+        "questions": len(asked),
+        "chunks": sum(chunks.values()),
+        "systems": {
+            system: {
+                str(budget): {
+                    "share": float(values[:, at].mean()),
+                    "found": float((values[:, at] >= 0.1).mean()),
+                }
+                for at, budget in enumerate(BUDGETS)
+            }
+            for system, values in columns.items()
+        },
+    }
+
+
+def runs(text: str, size: int) -> list[tuple[str, ...]]:
+    """All runs of so many words."""
+    words = text.split()
+    return [tuple(words[at : at + size]) for at in range(len(words) - size + 1)]
+
+
+def sections_table(found: Mapping[str, Any]) -> str:
+    """Markdown: the share of the section in the context; in brackets how often a tenth or more is there."""
+    heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
+    lines = [f"| system | {heads} |", "|---" * (len(BUDGETS) + 1) + "|"]
+    for system, cells in found["systems"].items():
+        shown = [f"{cells[str(b)]['share']:.2f} ({cells[str(b)]['found']:.2f})" for b in BUDGETS]
+        lines.append(f"| {system} | {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
 def _cells(rows: Mapping[str, Any], name: str, repeats: Any) -> dict[str, Any]:

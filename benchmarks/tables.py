@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks import (  # noqa: E402
     comparison_tables,
+    context,
     copies,
     decision_tables,
     explanations,
@@ -133,6 +134,11 @@ def fresh_sections() -> Mapping[Path, str]:
             "questions": questions.table(results("questions")),
             "copies": copies.table(results("copies")["retrievers"]),
         },
+        "how-to/context.md": {
+            "answers": context.table(results("context")),
+            "against": context.against(results("context")),
+            "sections": context.sections_table(results("context")["sections"]),
+        },
         "how-to/agents.md": {"questions": questions.headline(results("questions"))},
         "comparison.md": {
             "numbers": comparison_tables.in_numbers(quality, selection),
@@ -180,6 +186,7 @@ def pictures() -> Mapping[Path, str]:
     return {
         ROOT / "docs" / "benchmarks" / "quality.html": quality_pages.html_page(found) + made_from,
         ROOT / "docs" / "images" / "redundancy.svg": quality_pages.readme_picture(found) + made_from,
+        images / "context.svg": context.picture(results("context")) + "\n" + stamp("context"),
         images / "natural.svg": natural_tables.picture(results("natural")) + stamp("natural"),
         **{images / f"{name}.svg": text for name, text in _explained().items()},
     }

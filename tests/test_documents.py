@@ -28,12 +28,14 @@ DOCUMENTS = [
     "docs/explanation/relevance.md",
     "docs/explanation/when-not.md",
     "docs/how-to/agents.md",
+    "docs/how-to/context.md",
 ]
 PICTURES = {
     "docs/benchmarks/quality.html": "quality",
     "docs/images/redundancy.svg": "quality",
     "docs/images/along-lambda.svg": "quality",
     "docs/images/natural.svg": "natural",
+    "docs/images/context.svg": "context",
     "docs/images/along-sigma.svg": "natural",
     "docs/images/along-weights.svg": "mathematics",
     "docs/images/along-factors.svg": "mathematics",
