@@ -179,17 +179,22 @@ class _Builder:
         pairs = [(one, other) for one, other in near if are_adjacent(places[one], places[other])]
         apart = [self._text([chunk]) for chunk in chunks]
         together = [self._text([chunks[one], chunks[other]]) for one, other in pairs]
-        counts = count_tokens(self._counter, [*apart, *together])
-        costs, merged = counts[: len(apart)], counts[len(apart) :]
-        if min(costs) > budget:
+        alone = _passages(chunks[:1], [0.0], self._order)
+        *counts, twice = count_tokens(self._counter, [*apart, *together, render(alone * 2, self._format)])
+        least = min(counts[: len(apart)])
+        if least > budget:
             raise ConfigError(
-                f"token_budget {budget} is too small: the shortest of {len(costs)} candidates has "
-                f"{min(costs)} tokens with its source and heading"
+                f"token_budget {budget} is too small: the shortest of {len(apart)} candidates has {least} "
+                "tokens with its source and heading"
             )
+        # What two passages save (or cost) by standing in one text: marks at the ends of a text, separators.
+        joined = 2 * counts[0] - twice
+        costs = [max(1, count - joined) for count in counts[: len(apart)]]
         savings = [
-            (one, other, max(0, costs[one] + costs[other] - tokens))
-            for (one, other), tokens in zip(pairs, merged, strict=True)
+            (one, other, max(0, costs[one] + costs[other] - (tokens - joined)))
+            for (one, other), tokens in zip(pairs, counts[len(apart) :], strict=True)
         ]
+        options = replace(options, token_budget=max(1, budget - joined))
         return self._engine.choose(
             self._question,
             vectors,
