@@ -34,7 +34,7 @@ LEVELS = [
     {"retrievers", "search_options"},
     {"relevance", "copies"},
     {"core", "datasets"},
-    {"engine", "evaluation", "inspection", "mining", "answering"},
+    {"engine", "duplicates", "evaluation", "inspection", "mining", "answering"},
     {"testing"},
     {"api", "web", "integrations"},
     {"cli", "__main__"},
