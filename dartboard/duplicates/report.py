@@ -307,11 +307,9 @@ def _with_examples(group: Group, collection: Collection) -> Group:
     for record in records:
         words = record.text.split()
         text = record.text if len(words) <= _MOST_WORDS else " ".join([*words[:_MOST_WORDS], "…"])
-        example: dict[str, Any] = {
-            "id": record.id,
-            "place": place_of(record.metadata, record.id),
-            "text": text,
-        }
+        row = f" {record.metadata['row']}" if "row" in record.metadata else ""
+        place = place_of(record.metadata, record.id) + row
+        example: dict[str, Any] = {"id": record.id, "place": place, "text": text}
         if examples:
             example["diff"] = [list(part) for part in word_diff(records[0].text, record.text)]
         examples.append(example)
