@@ -270,7 +270,7 @@ def word_diff(one: str, other: str) -> Words:
         if kind == "equal":
             head = left[a : a + _KEPT_WORDS] if place else []
             tail = left[b - _KEPT_WORDS : b] if place < len(codes) - 1 else []
-            whole = b - a <= len(head) + len(tail)
+            whole = len(codes) == 1 or b - a <= len(head) + len(tail)
             found.append(("same", " ".join(left[a:b] if whole else [*head, "…", *tail])))
             continue
         found += [("removed", " ".join(left[a:b]))] if b > a else []
