@@ -17,6 +17,7 @@ from benchmarks import (  # noqa: E402
     comparison_tables,
     copies,
     decision_tables,
+    duplicates,
     explanations,
     hostile_memory,
     load_tables,
@@ -118,6 +119,7 @@ def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
     selection, retrieval, natural = results("selection"), results("retrieval"), results("natural")
+    found = results("duplicates")
     pages = {
         "benchmarks/index.md": {
             "natural": natural_tables.headline(natural),
@@ -132,6 +134,11 @@ def fresh_sections() -> Mapping[Path, str]:
         "benchmarks/questions.md": {
             "questions": questions.table(results("questions")),
             "copies": copies.table(results("copies")["retrievers"]),
+        },
+        "how-to/duplicates.md": {
+            "duplicates-answer": duplicates.headline(found["quality"]),
+            "duplicates-quality": duplicates.quality_table(found["quality"]),
+            "duplicates-size": duplicates.size_table(found["size"]),
         },
         "how-to/agents.md": {"questions": questions.headline(results("questions"))},
         "comparison.md": {

@@ -28,6 +28,7 @@ DOCUMENTS = [
     "docs/explanation/relevance.md",
     "docs/explanation/when-not.md",
     "docs/how-to/agents.md",
+    "docs/how-to/duplicates.md",
 ]
 PICTURES = {
     "docs/benchmarks/quality.html": "quality",
