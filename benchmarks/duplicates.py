@@ -59,7 +59,7 @@ def quality(model: CachedModel) -> dict[str, Any]:
     ]
     engine = Engine(MemoryStore(), model=model)
     engine.create().upsert(engine.retriever.index(records))
-    report = engine.duplicates(queries=list(text.queries.values()))
+    report = engine.duplicates()
     sections = defaultdict(list)
     for at, id in enumerate(report.corpus.ids):
         sections[places[id]["page"], places[id]["section"]].append(at)
@@ -118,7 +118,6 @@ def size(model: CachedModel, count: int) -> dict[str, Any]:
     last[1] = started
     report = engine.duplicates(listen=listen)
     total = time.perf_counter() - started
-    # The texts are compared after the first report of that step and before the first of the next.
     return {
         "chunks": count,
         "seconds": total,

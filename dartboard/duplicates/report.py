@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dartboard.blas import one_thread_each
 from dartboard.deadline import check
 from dartboard.display.plain_text import counted, place_of, shortened
 from dartboard.duplicates.corpus import CAUSES, Corpus, Listener, read_collection, silent
@@ -181,9 +182,14 @@ def find_duplicates(
         return report_on(corpus, engine.collection, groups=groups, listen=listen)
     asked = list(queries) if queries is not None else _titles(corpus, sample, seed)
     picks, sigmas = [], []
-    for done, query in enumerate(asked, start=1):
+    encoded = engine.model.encode_queries(asked)
+    for done, (query, vector) in enumerate(zip(asked, encoded, strict=True), start=1):
         check()
-        found = [engine.search(query, k=K, method=method) for method in ("top_k", "dartboard")]
+        with one_thread_each():
+            found = [
+                engine.search(query, k=K, method=method, query_vector=vector)
+                for method in ("top_k", "dartboard")
+            ]
         picks.append([[chunk.id for chunk in result.chunks] for result in found])
         if found[1].explanation is not None and found[1].explanation.sigma is not None:
             sigmas.append(found[1].explanation.sigma)

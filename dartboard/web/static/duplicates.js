@@ -46,7 +46,7 @@ function draw(found) {
   const more = found.similar === null ? null : `${count(found.similar, "more says", "more say")} nearly the same by their vectors (cosine ${fixed(found.similarity)} or more); they may differ in a number or a name.`;
   const causes = Object.entries(found.causes)
     .filter(([, pairs]) => pairs.length)
-    .map(([name, pairs]) => table(`Which ${shown(name, 60)} share most groups`, [shown(name, 60), "and", "groups"], pairs.map(causeRow)));
+    .map(([name, pairs]) => table(`${shown(name, 60)}: which values share most groups`, [shown(name, 60), "and", "groups"], pairs.map(causeRow)));
   set(
     byId("found"),
     h("p", { class: "answer" }, shown(found.answer)),
