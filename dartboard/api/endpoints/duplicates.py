@@ -108,7 +108,10 @@ class DuplicatesResponse(ResponseModel):
     )
     similarity: float | None = Field(description="The smallest cosine of those.", examples=[0.83])
     sigma: float | None = Field(description="The median σ of the searches.", examples=[0.07])
-    repeats: Repeats | None = Field(description="What searches show; null without vectors.")
+    repeats: Repeats | None = Field(
+        description="What searches show; null without vectors.",
+        examples=[{"queries": 100, "given": False, "k": 5, "top_k": 2.3, "dartboard": 0.1}],
+    )
     causes: dict[str, list[Cause]] = Field(
         description="By metadata field, the values that share most groups.", examples=[{}]
     )
