@@ -240,7 +240,7 @@ def _draw(report: "DuplicateReport", out: Path | None) -> None:
     from rich.text import Text
 
     from dartboard.cli.console import results
-    from dartboard.display.plain_text import clean, shortened
+    from dartboard.display.plain_text import clean, counted, shortened
     from dartboard.duplicates.html_report import KINDS
 
     console = results()
@@ -250,7 +250,9 @@ def _draw(report: "DuplicateReport", out: Path | None) -> None:
     for name, pairs in report.causes.items():
         for one, other, count in pairs[:_SHOWN]:
             between = f"within {one}" if one == other else f"{one} and {other}"
-            console.print(clean(f"  {name}: {between} share {count:,} groups"), soft_wrap=True, markup=False)
+            console.print(
+                clean(f"{name}: {between} share {counted(count, 'group')}"), soft_wrap=True, markup=False
+            )
     for group in report.groups[:_SHOWN]:
         console.print(f"\n{len(group.ids):,} chunks, {KINDS[group.kind]}:", markup=False)
         first, *others = group.examples

@@ -220,6 +220,7 @@ def report_on(
     """The report without searches; ``collection`` is where the texts of the largest groups are read."""
     listen("comparing texts", 0, 0)
     by_text = _text_groups(corpus)
+    listen("comparing texts", 1, 1)
     by_vector = by_text
     if similarity is not None and corpus.vectors is not None:
         first = np.unique(by_text)

@@ -29,7 +29,7 @@ def test_a_file_is_looked_at_without_an_index(rows, cache, capsys):
     assert main(["duplicates", str(rows), "--no-vectors", "--out", "report.html"]) == 0
     said = capsys.readouterr().out
     assert "8 chunks: 1 are exact copies of another, 1 more have nearly the same words." in said
-    assert "version: 1.10 and 1.2 share 1 groups" in said and "+Ask us." in said
+    assert "version: 1.10 and 1.2 share 1 group" in said and "+Ask us." in said
     assert "<ins>Ask us.</ins>" in (rows.parent / "report.html").read_text()
     assert main(["duplicates", str(rows), "--json", "--similarity", "0.9"]) == 0
     found = json.loads(capsys.readouterr().out)
