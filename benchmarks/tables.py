@@ -18,6 +18,7 @@ from benchmarks import (  # noqa: E402
     context,
     copies,
     decision_tables,
+    duplicates,
     explanations,
     hostile_memory,
     load_tables,
@@ -119,6 +120,7 @@ def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
     selection, retrieval, natural = results("selection"), results("retrieval"), results("natural")
+    found = results("duplicates")
     pages = {
         "benchmarks/index.md": {
             "natural": natural_tables.headline(natural),
@@ -138,6 +140,11 @@ def fresh_sections() -> Mapping[Path, str]:
             "answers": context.table(results("context")),
             "against": context.against(results("context")),
             "sections": context.sections_table(results("context")["sections"]),
+        },
+        "how-to/duplicates.md": {
+            "duplicates-answer": duplicates.headline(found["quality"]),
+            "duplicates-quality": duplicates.quality_table(found["quality"]),
+            "duplicates-size": duplicates.size_table(found["size"]),
         },
         "how-to/agents.md": {"questions": questions.headline(results("questions"))},
         "comparison.md": {

@@ -28,7 +28,6 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import combinations
 from zlib import crc32
 
 import numpy as np
@@ -61,7 +60,8 @@ _DECORATION = str.maketrans("", "", "()[]{}\"'`*_~\u201c\u201d\u2018\u2019\u00ab
 _INSIDE = frozenset(("", ",", "-", "/", "&", "+", "\n", ",\n"))
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _NEIGHBOURS = 128  # texts with the same rare shingle that a text is compared with, besides the first
-_BLOCK = 10_000  # pairs that are compared at once, to save memory
+_BLOCK = 1 << 20  # shingles that are compared at once, to save memory
+_PAIRS = 1 << 24  # pairs that are collected before those found twice are removed
 _CACHED = 1 << 17  # words
 _Bools = npt.NDArray[np.bool_]
 _Hashes = npt.NDArray[np.uint64]
@@ -142,16 +142,22 @@ class _Pool:
         words = self.words.astype(np.uint64)
         one, two, three = _MULTIPLIERS
         self.shingles = words[:-2] * one + words[1:-1] * two + words[2:] * three
-        at, text = _ranges(self.starts, self.sizes)
-        self._bits = np.uint64((32 * len(at)).bit_length() + 1)
-        self._filter = np.zeros(1 << int(self._bits), dtype=bool)
-        for slots in self._slots(text, at):
-            self._filter[slots] = True
+        # Of many texts, each block of pairs gets a filter of its own.
+        self._whole = self._filter(np.arange(len(lengths))) if self.sizes.sum() <= _BLOCK else None
 
-    def _slots(self, text: IntArray, at: IntArray) -> tuple[_Hashes, _Hashes]:
+    def _filter(self, texts: IntArray) -> _Bools:
+        """A Bloom filter of the texts' shingles, 32 to 128 bytes for each."""
+        at, place = _ranges(self.starts[texts], self.sizes[texts])
+        present: _Bools = np.zeros(1 << ((32 * len(at)).bit_length() + 1), dtype=bool)
+        for slots in self._slots(texts[place], at, present):
+            present[slots] = True
+        return present
+
+    def _slots(self, text: IntArray, at: IntArray, present: _Bools) -> tuple[_Hashes, _Hashes]:
         """Two slots of a Bloom filter for a text and its shingle at a position."""
         mixed = (self.shingles[at] ^ (text.astype(np.uint64) * _MULTIPLIERS[1])) * _MULTIPLIERS[2]
-        return mixed >> (np.uint64(64) - self._bits), (mixed << np.uint64(24)) >> (np.uint64(64) - self._bits)
+        unused = np.uint64(65 - len(present).bit_length())
+        return mixed >> unused, (mixed << np.uint64(24)) >> unused
 
     def candidates(self) -> IntArray:
         """The pairs that share one of the rarest 30 % of shingles of either text: no other pair is alike."""
@@ -164,12 +170,15 @@ class _Pool:
         rank = np.empty(len(text), dtype=np.int64)
         rank[by_rarity] = np.arange(len(text)) - (np.cumsum(self.sizes) - self.sizes)[text[by_rarity]]
         rare = rank <= (1 - CONTAINMENT) * self.sizes[text]
+        del order, frequency, by_rarity, rank
         found = [np.stack([text[first], text], axis=1)[rare | rare[first]]]
         for step in range(1, min(_NEIGHBOURS, len(shingle))):
             equal = np.flatnonzero((shingle[step:] == shingle[:-step]) & (rare[step:] | rare[:-step]))
             if not len(equal):
                 break
             found.append(np.stack([text[equal], text[equal + step]], axis=1))
+            if sum(map(len, found[1:])) > _PAIRS:
+                found = [_unique(np.concatenate(found), len(self.starts))]
         return _unique(np.concatenate(found), len(self.starts))
 
     def alike(self, pairs: IntArray) -> _Bools:
@@ -179,18 +188,24 @@ class _Pool:
         few, many = self.sizes[smaller], self.sizes[larger]
         possible = np.flatnonzero((few > 0) & (few >= RESEMBLANCE * many))
         shared = np.zeros(len(pairs), dtype=np.int64)
-        for at in _blocks(possible):
+        for at in self._blocks(pairs, possible):
             shared[at] = self._shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
         resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
         return contained & resembling & (shared > 0)
 
+    def _blocks(self, pairs: IntArray, places: IntArray) -> list[IntArray]:
+        """The places of pairs, in parts whose texts have about ``_BLOCK`` shingles together."""
+        block = np.cumsum(self.sizes[pairs[places]].sum(axis=1)) // _BLOCK
+        return np.split(places, np.flatnonzero(np.diff(block)) + 1) if len(places) else []
+
     def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """How many shingles of these texts the others have, and the range of words from first to last."""
         at, pair = _ranges(self.starts[these], self.sizes[these])
-        one, two = self._slots(others[pair], at)
-        hit = np.flatnonzero(self._filter[one])
-        hit = hit[self._filter[two[hit]]]
+        present = self._filter(np.unique(others)) if self._whole is None else self._whole
+        one, two = self._slots(others[pair], at, present)
+        hit = np.flatnonzero(present[one])
+        hit = hit[present[two[hit]]]
         count = np.bincount(pair[hit], minlength=len(these))
         begin, end = self.starts[these].copy(), self.starts[these].copy()
         some = np.flatnonzero(count)
@@ -201,7 +216,7 @@ class _Pool:
     def conflicting(self, pairs: IntArray) -> _Bools:
         """Which pairs have different names in the same place."""
         found: _Bools = np.zeros(len(pairs), dtype=bool)
-        for at in _blocks(np.arange(len(pairs))):
+        for at in self._blocks(pairs, np.arange(len(pairs))):
             one, other = pairs[at].T
             lacking = self._lacking(np.append(one, other), np.append(other, one))
             found[at] = (lacking[: len(at)] & lacking[len(at) :]).any(axis=1)
@@ -260,21 +275,31 @@ class _Pool:
         """``(m,)``: for each text the leader of its group, given these pairs."""
         alike = pairs[self.alike(pairs)]
         alike = alike[[self._confirmed(one, other) for one, other in alike.tolist()]]
-        left = list(map(tuple, alike[~self.conflicting(alike)].tolist()))
-        known = set(left)
+        left = alike[~self.conflicting(alike)]
+        known = left @ [len(self.starts), 1]
         while True:
             leaders = list(range(len(self.starts)))
             members: dict[int, list[int]] = {}
-            for one, other in left:
+            for one, other in zip(*left.T.tolist(), strict=True):
                 if leaders[one] == one and leaders[other] == other:
                     leaders[other] = one
                     members.setdefault(one, []).append(other)
-            together = [two for group in members.values() for two in combinations(group, 2)]
-            unknown = np.array([two for two in together if two not in known], dtype=np.int64).reshape(-1, 2)
-            out = set(unknown[self.conflicting(unknown)].ravel().tolist())
-            if not out:
+            together = _close_by([np.array(group) for group in members.values()])
+            unknown = together[~np.isin(together @ [len(self.starts), 1], known)]
+            out = np.unique(unknown[self.conflicting(unknown)])
+            if not len(out):
                 return np.array(leaders, dtype=np.int64)
-            left = [(one, other) for one, other in left if other not in out or leaders[other] != one]
+            left = left[~(np.isin(left[:, 1], out) & (np.array(leaders)[left[:, 1]] == left[:, 0]))]
+
+
+def _close_by(groups: Sequence[IntArray]) -> IntArray:
+    """The pairs within groups; in a large group, each member with the next ``_NEIGHBOURS``."""
+    pairs = [
+        np.stack([group[:-step], group[step:]], axis=1)
+        for group in groups
+        for step in range(1, min(len(group), _NEIGHBOURS + 1))
+    ]
+    return np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs])
 
 
 def _keys(text: IntArray, word: npt.NDArray[np.uint32]) -> _Hashes:
@@ -285,10 +310,6 @@ def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     """All positions of several ranges, concatenated, and the index of each position's range."""
     owner = np.repeat(np.arange(len(starts)), lengths)
     return np.arange(len(owner)) + (starts - np.cumsum(lengths) + lengths)[owner], owner
-
-
-def _blocks(places: IntArray) -> list[IntArray]:
-    return [places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK)]
 
 
 def _unique(pairs: IntArray, count: int) -> IntArray:

@@ -34,7 +34,7 @@ LEVELS = [
     {"retrievers", "search_options"},
     {"relevance", "copies"},
     {"core", "datasets"},
-    {"engine", "evaluation", "inspection", "mining", "answering", "context"},
+    {"engine", "duplicates", "evaluation", "inspection", "mining", "answering", "context"},
     {"testing"},
     {"api", "web", "integrations"},
     {"cli", "__main__"},

@@ -29,6 +29,7 @@ DOCUMENTS = [
     "docs/explanation/when-not.md",
     "docs/how-to/agents.md",
     "docs/how-to/context.md",
+    "docs/how-to/duplicates.md",
 ]
 PICTURES = {
     "docs/benchmarks/quality.html": "quality",

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dartboard.near_duplicates
+from dartboard.datasets import demo
 from dartboard.datasets.near_copies import EDITS
 from dartboard.errors import InvalidInputError
 from dartboard.near_duplicates import LONGEST, fingerprint, group_fingerprints, near_duplicates
@@ -296,3 +297,21 @@ def test_very_short_texts_that_differ_are_never_duplicates(count):
     pairs = np.array(list(combinations(range(count), 2)))
     assert near_duplicates(texts, pairs=pairs).tolist() == list(range(count))
     assert near_duplicates([*texts, "Text 3"], pairs=np.array([[3, count]])).tolist()[-1] == 3
+
+
+def test_many_texts_are_compared_in_blocks_with_the_same_groups(monkeypatch):
+    rng = np.random.default_rng(0)
+    originals = [row["text"] for row in demo.passages()]
+    edited = [edit(text, rng) for text in originals[::3] for edit in EDITS.values()]
+    texts = [*originals, *edited, *(f"{text} Fee: {n} euros." for n, text in enumerate(originals[:40]))]
+    at_once = near_duplicates(texts)
+    assert len(np.unique(at_once)) < len(texts) - 200
+    for name, size in (("_BLOCK", 4000), ("_PAIRS", 50)):
+        monkeypatch.setattr(dartboard.near_duplicates, name, size)
+    assert near_duplicates(texts).tolist() == at_once.tolist()
+
+
+def test_a_large_group_stays_one():
+    text = PASSAGE + " It was painted {} times, and nobody knows who paid for the paint of the {} railing."
+    groups = near_duplicates([text.format("a" * n, "b" * n) for n in range(1, 1000)])
+    assert np.unique(groups).tolist() == [0]

@@ -36,7 +36,13 @@ RUN = (
 )
 """Pages whose Python runs as it stands, block after block."""
 
-RUN_HERE = ("how-to/agents.md", "how-to/context.md", "how-to/postgresql.md", "how-to/milvus.md")
+RUN_HERE = (
+    "how-to/agents.md",
+    "how-to/context.md",
+    "how-to/duplicates.md",
+    "how-to/postgresql.md",
+    "how-to/milvus.md",
+)
 """Pages whose Python runs in a test below, on a server or a file of the test's own."""
 
 RUN_ELSEWHERE = {
@@ -144,6 +150,18 @@ def test_the_page_on_contexts_runs(tmp_path, monkeypatch, capsys):
     context = run_on_the_demo("how-to/context.md")["context"]
     printed = capsys.readouterr().out
     assert context.text in printed and f"{context.tokens} of 800" in printed
+
+
+def test_the_page_on_duplicates_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("keys", "copy", "third"):
+        (tmp_path / "docs" / f"{name}.md").write_text(KEYS)
+    assert main(["index", "docs", "--store", "docs.dartboard"]) == 0
+    namespace: dict[str, Any] = {}
+    for text in python_of("how-to/duplicates.md"):
+        exec(compile(text, "duplicates.md", "exec"), namespace)
+    assert capsys.readouterr().out.endswith("\n2 0 0\n2 would go\n(2, 0)\n")
 
 
 def test_the_page_on_vectors_reads_the_hits_of_qdrant():

@@ -18,6 +18,7 @@ from dartboard.cli.context import context
 from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
 from dartboard.cli.doctor import doctor
+from dartboard.cli.duplicates import duplicates
 from dartboard.cli.eval import evaluate
 from dartboard.cli.index import index
 from dartboard.cli.keys import keys
@@ -44,6 +45,7 @@ app.command(short_help="Print what a language model should read for a question."
 app.command(short_help="Get an answer with its sources from a language model.")(ask)
 app.command(short_help="Show what an index holds.")(stats)
 app.command(short_help="Remove chunks from an index.")(delete)
+app.command(short_help="Find duplicates, what causes them, and delete them.")(duplicates)
 app.command(short_help="Write a collection to one file.")(snapshot)
 app.command(short_help="Make a collection from a snapshot.")(restore)
 app.command(short_help="Check that everything works, and say how to mend it.")(doctor)

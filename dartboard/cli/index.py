@@ -116,7 +116,7 @@ def index(
     with (
         encoding_elsewhere(found, trust=target.trust_model) as encoder,
         opened(found, read_only=False, create=True, trust=target.trust_model) as engine,
-        _progress() as listen,
+        progress() as listen,
     ):
         try:
             report = index_paths(
@@ -158,7 +158,7 @@ def _chunking(found: "Configured") -> "ChunkingConfig | None":
 
 
 @contextmanager
-def _progress() -> "Iterator[Listener]":
+def progress() -> "Iterator[Listener]":
     """A bar by bytes on a terminal, with the rate in chunks and the time left; elsewhere nothing."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -49,6 +49,8 @@ from dartboard.types import Explanation, FloatArray, Hit, RetrievalResult, check
 
 if TYPE_CHECKING:
     from dartboard.context import Context, Format, Order
+    from dartboard.duplicates.corpus import Listener
+    from dartboard.duplicates.report import DuplicateReport
 
 DEFAULT_RETRIEVER = "hybrid"
 
@@ -391,6 +393,51 @@ class Engine:
         """Remove chunks by id or by filter; returns how many went."""
         condition = self.condition(where)
         return self.collection.delete(ids, where=condition)
+
+    def duplicates(
+        self,
+        *,
+        queries: Sequence[str] | None = None,
+        similarity: float | None = None,
+        vectors: bool = True,
+        fields: Sequence[str] = (),
+        groups: int = 20,
+        listen: "Listener | None" = None,
+    ) -> "DuplicateReport":
+        """How redundant the collection is: exact copies, near-duplicates, and what says nearly the same.
+
+        Args:
+            queries: typical questions; by default 100 titles of the collection.
+            similarity: the smallest cosine of chunks that say nearly the same; by default from σ, as in
+                selection: each covers the other at least by half.
+            vectors: False compares texts only, and does not search.
+            fields: metadata fields by which the duplicates are explained, beside ``source`` and ``version``.
+            groups: how many of the largest groups come with texts.
+            listen: told the step, how much of it is done, and of how much.
+
+        Returns:
+            The report; ``report.answer()`` says what Dartboard changes. Nothing is deleted:
+            :func:`dartboard.duplicates.plan_deletion` says what could be.
+
+        Raises:
+            InvalidInputError: no chunks, no words in them, a blank query, or a field that no chunk has.
+            ConfigError: ``similarity`` is no cosine.
+
+        Example:
+            >>> print(engine.duplicates().answer())
+        """
+        from dartboard.duplicates.corpus import silent
+        from dartboard.duplicates.report import find_duplicates
+
+        return find_duplicates(
+            self,
+            queries=queries,
+            similarity=similarity,
+            vectors=vectors,
+            fields=fields,
+            groups=groups,
+            listen=listen or silent,
+        )
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file that any store restores."""

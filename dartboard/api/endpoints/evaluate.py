@@ -134,7 +134,7 @@ class EvaluateResponse(ResponseModel):
 
 router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], route_class=JsonRoute)
 
-_SPARE = 2.0
+SPARE = 2.0
 """Seconds of a request's time that are kept for the answer."""
 _POLL_SECONDS = 0.05
 _OWN = "configured"
@@ -161,7 +161,7 @@ async def evaluate(
     """Measure a configuration on a data set; where that takes longer than a request may, by a job."""
     await service.workers.run(_check, service, body)
     job = service.jobs.start("evaluate", partial(_evaluate, service, body), key.id if key else None)
-    if not body.background and await _ended(job, request, service.settings.timeout - _SPARE):
+    if not body.background and await ended(job, request, service.settings.timeout - SPARE):
         if job.problem is not None:
             raise job.problem
         if job.result is not None:
@@ -170,7 +170,7 @@ async def evaluate(
     return json_response({"job_id": job.id, "status_url": f"/api/dartboard/jobs/{job.id}"}, 202)
 
 
-async def _ended(job: Job, request: Request, seconds: float) -> bool:
+async def ended(job: Job, request: Request, seconds: float) -> bool:
     """Wait for the job as long as there is time and somebody to wait; whether it has ended."""
     end = time.monotonic() + seconds
     while not job.ended.is_set():

@@ -14,6 +14,7 @@ FOLDER = Path(str(files("dartboard.web"))) / "static"
 PAGES = {
     "/": "index.html",
     "/documents": "documents.html",
+    "/duplicates": "duplicates.html",
     "/evaluation": "evaluation.html",
     "/docs": "docs.html",
 }
@@ -26,6 +27,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.api_route("/", methods=["GET", "HEAD"])
 @router.api_route("/documents", methods=["GET", "HEAD"])
+@router.api_route("/duplicates", methods=["GET", "HEAD"])
 @router.api_route("/evaluation", methods=["GET", "HEAD"])
 @router.api_route("/docs", methods=["GET", "HEAD"])
 async def page(request: Request) -> Response:

@@ -11,13 +11,14 @@ import { button, h } from "./dom.js";
 const PAGES = [
   ["playground", "./", "Playground"],
   ["documents", "documents", "Documents"],
+  ["duplicates", "duplicates", "Duplicates"],
   ["evaluation", "evaluation", "Evaluation"],
   ["docs", "docs", "API"],
 ];
 
 let live = null;
 
-/** @param {"playground"|"documents"|"evaluation"|"docs"} current */
+/** @param {"playground"|"documents"|"duplicates"|"evaluation"|"docs"} current */
 export function mountChrome(current) {
   const links = PAGES.map(([name, href, label]) =>
     h("a", { href, "aria-current": name === current ? "page" : null }, label),

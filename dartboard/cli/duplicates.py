@@ -1,0 +1,286 @@
+"""``dartboard duplicates``: how redundant a corpus is, and how to clean it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dartboard.cli.common_options import IndexOptions, JsonOption, configured, opened, spelled_out
+
+if TYPE_CHECKING:
+    from dartboard.duplicates import Deletion, DuplicateReport
+    from dartboard.duplicates.corpus import Listener
+    from dartboard.engine import Configured, Engine
+    from dartboard.stores import Collection
+
+_SHOWN = 3
+_LONGEST_TEXT = 300
+
+
+@spelled_out
+def duplicates(
+    target: IndexOptions,
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="A folder, JSONL, CSV or other file to look at without indexing it; else the index.",
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Typical questions, one a line; by default 100 titles of the corpus."
+        ),
+    ] = None,
+    similarity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="The smallest cosine of what says nearly the same; by default from sigma."
+        ),
+    ] = None,
+    no_vectors: Annotated[
+        bool, typer.Option("--no-vectors", help="Compare texts only: no model, no searches.")
+    ] = False,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD",
+            help="A metadata field that may explain duplicates, beside source and version; may be repeated.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")
+    ] = None,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Say which chunks would go; with --yes, delete them.")
+    ] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="RULE", help="Which one of a group stays: newest, longest or first.")
+    ] = "first",
+    newest_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="What says which is the newest; by default modified, date or version."
+        ),
+    ] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="What is deleted: exact copies; text, also nearly the same words; vectors, also what says "
+            "nearly the same, which may differ in a number or a name.",
+        ),
+    ] = "text",
+    to: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Keep only the N most informative chunks; with --yes, delete the rest."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Really delete.")] = False,
+    undo_to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where deleted chunks are kept; by default a new file here."),
+    ] = None,
+    undo: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Bring back what --delete or --to took, and stop.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how redundant a corpus is: exact copies, near-duplicates, and whether dartboard helps.
+
+    Finds chunks with nearly the same words, and chunks that say nearly the same by their vectors; which files
+    or versions they come from; and how many of the first five passages of typical searches are repeats.
+    Nothing is deleted without --yes, and what is deleted goes to a file first, from which --undo brings it
+    back. A chunk that changes meanwhile stays.
+
+    \b
+    Examples:
+      dartboard duplicates
+      dartboard duplicates tickets.jsonl --no-vectors
+      dartboard duplicates --out report.html
+      dartboard duplicates --delete --keep newest          (says what would go)
+      dartboard duplicates --delete --keep newest --yes
+      dartboard duplicates --undo deleted-20260102-030405.snapshot
+    """
+    from dartboard.duplicates import plan_deletion, plan_size, undo_deletion
+
+    if delete and to is not None:
+        raise typer.BadParameter("--delete and --to exclude each other: give one of them")
+    if yes and not delete and to is None:
+        raise typer.BadParameter("--yes confirms --delete or --to: give one of them")
+    if path is not None and (yes or undo):
+        raise typer.BadParameter("PATH is not an index, so nothing can be deleted from it or brought back")
+    if no_vectors and (similarity is not None or queries or to is not None or by == "vectors"):
+        raise typer.BadParameter("--no-vectors excludes --similarity, --queries, --to and --by vectors")
+    asked = _lines(queries) if queries else None
+    found = configured(**target.settings)
+    if undo:
+        with opened(found, read_only=False, trust=target.trust_model) as engine:
+            back, left = undo_deletion(engine.collection, undo)
+        print(f"{back} chunks are back; {left} were there already and were left as they are.")
+        return
+    fields = [*(field or ()), *([newest_by] if newest_by else ())]
+    with _source(found, path, vectors=not no_vectors, write=yes, trust=target.trust_model) as engine:
+        with _progress() as listen:
+            report = engine.duplicates(
+                queries=asked, similarity=similarity, vectors=not no_vectors, fields=fields, listen=listen
+            )
+            plan = None
+            if delete:
+                plan = plan_deletion(report, keep=keep, by=by, newest_by=newest_by)  # type: ignore[arg-type]
+            elif to is not None:
+                plan = plan_size(report, to, listen=listen)
+        if out:
+            out.write_text(report.to_html(), encoding="utf-8")
+        gone, file = None, undo_to or Path(f"deleted-{datetime.now():%Y%m%d-%H%M%S}.snapshot")
+        if plan and yes:
+            gone = _delete(plan, engine.collection, file)
+    if as_json:
+        facts = report.to_json()
+        if plan is not None:
+            facts["deletion"] = {"planned": dict(plan.kept), "deleted": gone}
+            facts["deletion"] |= {"undo": str(file)} if gone else {}
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    _draw(report, out)
+    if plan is not None:
+        _draw_deletion(plan, gone, file)
+
+
+def _lines(path: Path) -> list[str]:
+    from dartboard.errors import InvalidInputError
+
+    try:
+        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is not UTF-8 text ({error.reason})") from error
+    if not found:
+        raise InvalidInputError(f"{path} has no line with a question")
+    return found
+
+
+@contextmanager
+def _source(
+    found: "Configured", path: Path | None, *, vectors: bool, write: bool, trust: bool
+) -> "Iterator[Engine]":
+    """The index, or the files at ``path`` as one in memory."""
+    if path is None:
+        with opened(found, read_only=not write, trust=trust) as engine:
+            yield engine
+        return
+    from dartboard.cli.common_options import load_model
+    from dartboard.cli.console import messages
+    from dartboard.cli.index import progress
+    from dartboard.display.plain_text import clean
+    from dartboard.duplicates.corpus import collect_texts
+    from dartboard.engine import Engine, index_paths
+    from dartboard.stores.memory import MemoryStore
+
+    store = MemoryStore()
+    if vectors:
+        chosen = found.chosen("model")
+        engine = Engine(store, model=chosen or load_model(messages()), retriever=found.chosen("retriever"))
+        with progress() as listen:
+            problems = index_paths(engine, path, listen=listen).problems
+    else:
+        with _progress() as told:
+            problems = collect_texts(store, path, listen=told)
+        engine = Engine(store)
+    for problem in problems[:_SHOWN]:
+        messages().print(clean(f"left out: {problem.source} {problem.reason}"), soft_wrap=True, markup=False)
+    if len(problems) > _SHOWN:
+        messages().print(f"left out: {len(problems) - _SHOWN} more")
+    yield engine
+
+
+@contextmanager
+def _progress() -> "Iterator[Listener]":
+    """A bar for each step on a terminal; elsewhere nothing."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    from dartboard.cli.console import messages
+
+    console = messages()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("Reading", total=None)
+
+    def listen(step: str, done: int, total: int) -> None:
+        bar.update(task, description=step.capitalize(), completed=done, total=total or None)
+
+    with bar:
+        yield listen
+
+
+def _delete(plan: "Deletion", collection: "Collection", file: Path) -> list[str]:
+    from dartboard.cli.console import messages
+
+    try:
+        with _progress() as listen:
+            return plan.delete(collection, file, listen=listen)
+    except KeyboardInterrupt:
+        if file.exists():
+            messages().print(f"Stopped. Bring back what was deleted: dartboard duplicates --undo {file}")
+        raise
+
+
+def _draw(report: "DuplicateReport", out: Path | None) -> None:
+    from rich.text import Text
+
+    from dartboard.cli.console import results
+    from dartboard.display.plain_text import clean, counted, shortened
+    from dartboard.duplicates.html_report import KINDS
+
+    console = results()
+    console.print(report.answer(), style="bold", soft_wrap=True, markup=False)
+    for said in report.counts():
+        console.print(said, soft_wrap=True, markup=False)
+    for name, pairs in report.causes.items():
+        for one, other, count in pairs[:_SHOWN]:
+            between = f"within {one}" if one == other else f"{one} and {other}"
+            console.print(
+                clean(f"{name}: {between} share {counted(count, 'group')}"), soft_wrap=True, markup=False
+            )
+    for group in report.groups[:_SHOWN]:
+        console.print(f"\n{len(group.ids):,} chunks, {KINDS[group.kind]}:", markup=False)
+        first, *others = group.examples
+        console.print(f"  {clean(first['place'])}: {shortened(first['text'], _LONGEST_TEXT)}", markup=False)
+        for example in others[:_SHOWN]:
+            line = Text(f"  {clean(example['place'])}: ")
+            changes = [part for part in example["diff"] if part[0] != "same"]
+            for kind, words in changes[:_SHOWN]:
+                style = "red strike" if kind == "removed" else "green"
+                line.append(f"{'-' if kind == 'removed' else '+'}{shortened(words, 80)} ", style)
+            console.print(line if changes else line.append("the same words", "dim"))
+    if out:
+        console.print(f"\nWritten to {out}.", markup=False, soft_wrap=True)
+
+
+def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path) -> None:
+    from dartboard.cli.console import results
+    from dartboard.display.plain_text import clean
+
+    console = results()
+    if gone is None:
+        console.print(f"\n{len(plan.kept):,} of {plan.chunks:,} chunks would go:", markup=False)
+        for id, kept in list(plan.kept.items())[:_SHOWN]:
+            stays = f" ({kept} stays)" if kept else ""
+            console.print(clean(f"  {id}{stays}"), soft_wrap=True, markup=False)
+        console.print("Nothing was deleted; --yes does it (--json lists them all).", soft_wrap=True)
+        return
+    console.print(f"\n{len(gone):,} chunks deleted.", markup=False)
+    if left := len(plan.kept) - len(gone):
+        console.print(f"{left:,} stay: they, or what is kept for them, changed meanwhile.", markup=False)
+    console.print(f"Bring them back: dartboard duplicates --undo {file}", soft_wrap=True, markup=False)
