@@ -17,7 +17,8 @@ Scripts without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) ar
 scripts without capitals the guard sees only numbers. Texts of more than 2,000 words must be equal.
 
 Groups come from leader clustering in the given order, not from transitive closure: the first text without a
-group leads one, and its near-duplicates join, except those that conflict with another one that would join.
+group leads one, and its near-duplicates join, except those that conflict with another one that would join
+(of a group of more than 128: with one of the 128 around it).
 We use no library: datasketch, rensa and text-dedup estimate resemblance with MinHash, and semhash compares
 embeddings. None of them finds a contained copy or separates texts that differ in one number.
 """
