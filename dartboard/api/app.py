@@ -19,6 +19,7 @@ from dartboard.api.endpoints import (
     ask,
     cases,
     collections,
+    context,
     datasets,
     documents,
     evaluate,
@@ -82,6 +83,7 @@ _LIMITS = {
 
 ENDPOINTS = (
     retrieve,
+    context,
     select,
     explore,
     ask,
