@@ -19,6 +19,7 @@ from dartboard.api.endpoints import (
     ask,
     cases,
     collections,
+    context,
     datasets,
     documents,
     duplicates,
@@ -83,6 +84,7 @@ _LIMITS = {
 
 ENDPOINTS = (
     retrieve,
+    context,
     select,
     explore,
     ask,

@@ -1,8 +1,8 @@
 """What a request asks a search for: the fields of ``SearchOptions`` as JSON, with their limits, said once.
 
 A field has the name that ``SearchOptions`` gives the option; where JSON has another name, that is its alias.
-To add an option to ``/retrieve``, ``/retrieve/batch``, ``/ask`` and ``/explore``, declare its field in
-:class:`CandidateRequest`: :meth:`~CandidateRequest.search_keywords` hands it on.
+To add an option to ``/retrieve``, ``/retrieve/batch``, ``/context``, ``/ask`` and ``/explore``, declare its
+field in :class:`CandidateRequest`: :meth:`~CandidateRequest.search_keywords` hands it on.
 """
 
 from collections.abc import Sequence

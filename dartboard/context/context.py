@@ -119,16 +119,21 @@ def build_context(
     **changes: Unpack[SearchKeywords],
 ) -> Context:
     """What :meth:`dartboard.engine.Engine.context` returns; see there."""
-    for name, value, allowed in (("order", order, ORDERS), ("format", format, FORMATS)):
-        if value not in allowed:
-            raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
     if options is None:
         changes = {"token_budget": DEFAULT_BUDGET, **changes}
     options = SearchOptions.of(options, changes, "context")
-    if options.token_budget is None:
-        raise ConfigError("a context needs a token_budget, such as 2000: k alone does not bound its length")
+    check_options(options, order, format)
     builder = _Builder(engine, question, options, order, format)
     return builder.build(expand and method_of(options.method).name == "dartboard", query_vector)
+
+
+def check_options(options: SearchOptions, order: str, format: str = "markdown") -> None:
+    """Raise a ``ConfigError`` unless a context can be made so."""
+    for name, value, allowed in (("order", order, ORDERS), ("format", format, FORMATS)):
+        if value not in allowed:
+            raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    if options.token_budget is None:
+        raise ConfigError("a context needs a token_budget, such as 2000: k alone does not bound its length")
 
 
 class _Builder:

@@ -212,8 +212,8 @@ def _rank(report: DuplicateReport, keep: Keep, newest_by: str | None) -> FloatAr
     if not known:
         there = ", ".join(sorted(corpus.known_fields)) or "none"
         raise InvalidInputError(
-            f"no chunk has a metadata field {newest_by or ', '.join(DATES)}, so nothing says which is the "
-            f"newest: name the field (newest_by, --newest-by; there are {there}), or keep the longest or first"
+            f"no chunk has a metadata field {newest_by or ', '.join(DATES)}, so nothing says which is "
+            f"newest: name the field (newest_by, --newest-by; there are {there}), or keep longest or first"
         )
     if known[0] not in corpus.values:
         raise ConfigError(f"the report did not read {known[0]!r}: make it with fields=[{known[0]!r}]")

@@ -2,9 +2,9 @@
 
 ::
 
-    dartboard.integrations.langchain      a retriever, a document compressor, embeddings
-    dartboard.integrations.llama_index    a retriever, a node postprocessor, an embedding
-    dartboard.integrations.haystack       a retriever and a ranker component
+    dartboard.integrations.langchain      retrievers, a document compressor, embeddings
+    dartboard.integrations.llama_index    retrievers, a node postprocessor, an embedding
+    dartboard.integrations.haystack       retrievers and a ranker component
     dartboard.integrations.mcp            tools for language models
 
 Shared by them: retrievers ask an index by ``index_search``; components that select from given documents go

@@ -141,6 +141,8 @@ def settings_of(component: Any, *without: str) -> dict[str, Any]:
 
 
 def _parameters(component: Any) -> list[str]:
-    """The parameters of ``__init__`` that have names."""
-    own = list(signature(type(component).__init__).parameters.values())[1:]
-    return [parameter.name for parameter in own if parameter.kind is not Parameter.VAR_KEYWORD]
+    """The parameters of ``__init__`` that have names, and of those of its base classes."""
+    makers = [vars(kind)["__init__"] for kind in type(component).__mro__[:-1] if "__init__" in vars(kind)]
+    own = [each for maker in makers for each in list(signature(maker).parameters.values())[1:]]
+    named = [each.name for each in own if each.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)]
+    return list(dict.fromkeys(named))

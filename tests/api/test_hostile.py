@@ -26,6 +26,7 @@ MARK = "zebra9marker"
 POSTS = (
     "/api/dartboard/retrieve",
     "/api/dartboard/retrieve/batch",
+    "/api/dartboard/context",
     "/api/dartboard/select",
     "/api/dartboard/explore",
     "/api/dartboard/evaluate",

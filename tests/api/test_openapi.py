@@ -77,6 +77,7 @@ def test_requests_take_no_unknown_fields():
     for name in (
         "RetrieveRequest",
         "BatchRequest",
+        "ContextRequest",
         "SelectRequest",
         "EvaluateRequest",
         "CreateRequest",

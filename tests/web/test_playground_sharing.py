@@ -49,6 +49,26 @@ def test_a_link_restores_the_view(page, open_page, served):
     assert other.locator(".column.dartboard .card-name").all_inner_texts() == picks
 
 
+def test_the_context_of_the_view_is_copied(page, served):
+    page.locator("#k").fill("3")
+    page.locator("#k").press("Enter")
+    expect(page.locator(".column.dartboard .card")).to_have_count(3)
+    expected = served.post("context", json={"query": FIRST, "top_k": 3, "triage_k": 100})
+    page.locator("#copy-context").click()
+    expect(page.locator("#copy-context")).to_have_text(f"Copied {expected['tokens']} tokens")
+    assert clipboard(page) == expected["text"] and expected["text"].startswith("[1] ")
+    expect(page.locator("#copy-context")).to_have_text("Copy context")
+
+
+def test_a_context_that_does_not_fit_is_not_copied(open_page, served):
+    page = open_page(expect_errors=True)
+    page.goto(f"{served.url}/#q=garbage+collection&tokens=3")
+    expect(page.locator("#verdict")).to_contain_text("No passage fits")
+    page.locator("#copy-context").click()
+    expect(page.locator("#copy-context")).to_have_text("Nothing copied")
+    expect(page.locator("#problem")).to_contain_text("3 is too small")
+
+
 def test_a_changed_address_changes_the_view(page):
     page.evaluate("location.hash = 'q=garbage+collection&k=2'")
     expect(page.locator(".column.dartboard .card")).to_have_count(2)

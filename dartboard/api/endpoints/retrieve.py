@@ -1,8 +1,9 @@
 """``POST /retrieve``: the passages that together say most about a question; ``/retrieve/batch``: many."""
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import orjson
@@ -16,6 +17,7 @@ from dartboard.api.json_body import JsonRoute, dumps, elapsed_ms, json_response
 from dartboard.api.schemas import Passage, ResponseModel, not_blank
 from dartboard.api.search_request import Query, SearchRequest, at_most, check_length, check_query
 from dartboard.api.service import Service, ServiceDep, in_worker
+from dartboard.context import Context
 from dartboard.deadline import check
 from dartboard.engine import Engine
 from dartboard.errors import DartboardError, DeadlineError
@@ -153,11 +155,10 @@ class QuestionCoverage(ResponseModel):
     )
 
 
-class RetrieveResponse(ResponseModel):
-    """Passages that together say most about a question, in the order in which they were picked."""
+class FoundResponse(ResponseModel):
+    """What every answer to a question says of the search."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
-    results: list[Result] = Field(description="The passages.")
     relevance: FoundRelevance = Field(description="Whether anything relevant was found.")
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[12.3])
     config: UsedConfig = Field(description="What was used.")
@@ -174,6 +175,12 @@ class RetrieveResponse(ResponseModel):
     covered_before: float | None = Field(
         None, description="With `seen`: the share that was covered before the first pick.", examples=[0.4]
     )
+
+
+class RetrieveResponse(FoundResponse):
+    """Passages that together say most about a question, in the order in which they were picked."""
+
+    results: list[Result] = Field(description="The passages.")
     bound: float | None = Field(
         None,
         description="The set covers at least this share of what the best possible set would (explain).",
@@ -207,6 +214,7 @@ class BatchResponse(ResponseModel):
 
 router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=READ)
 
+Found = TypeVar("Found", RetrievalResult, Context)
 _TOO_LONG = (
     "the answers to a batch have at most {} bytes here: ask fewer questions at once, or for fewer passages"
 )
@@ -226,7 +234,7 @@ def retrieve(body: RetrieveRequest, service: ServiceDep) -> Response:
     engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings, body.also)
     result = search(service, engine, body.query, options)
-    return json_response(_described(result, engine, body, options, started))
+    return json_response(_retrieved(result, engine, body, options, started))
 
 
 @router.post("/retrieve/batch", operation_id="retrieve_batch", response_model=BatchResponse)
@@ -252,7 +260,7 @@ def retrieve_batch(body: BatchRequest, service: ServiceDep) -> Response:
             began = time.perf_counter()
             try:
                 result = search(service, engine, query, options, vectors[query])
-                found = _described(result, engine, body, options, began)
+                found = _retrieved(result, engine, body, options, began)
             except DeadlineError:
                 raise
             except (ApiError, DartboardError) as error:
@@ -284,6 +292,20 @@ def search(
     vector: FloatArray | None = None,
 ) -> RetrievalResult:
     """One search, counted. ``vector`` is the query's, ``(d,)``, or ``(m, d)`` with those of ``also``."""
+    return run_search(
+        service, engine, query, options, lambda rows: engine.search(query, options, query_vector=rows), vector
+    )
+
+
+def run_search(
+    service: Service,
+    engine: Engine,
+    query: str,
+    options: SearchOptions,
+    work: Callable[[FloatArray], Found],
+    vector: FloatArray | None = None,
+) -> Found:
+    """Encode the questions, wait for a slot, do the work with their vectors, and count it."""
     began = time.perf_counter()
     # Before the slot: many who wait are encoded as one batch.
     if vector is None:
@@ -294,25 +316,22 @@ def search(
     # Pairs of texts take long to score, so such a search keeps nobody else waiting.
     quick = options.reranker == "cosine"
     with service.engines.search_slot(engine) if quick else nullcontext():
-        result = engine.search(query, options, query_vector=vector)
-    seconds = result.metadata["seconds"]
+        found = work(vector)
+    facts = (found.result if isinstance(found, Context) else found).metadata
+    seconds = facts["seconds"]
     for stage in ("encode", "total"):
         seconds[stage] = seconds.get(stage, 0.0) + encoding
-    service.metrics.observe_search(result.metadata)
-    return result
+    service.metrics.observe_search(facts)
+    return found
 
 
-def _described(
-    result: RetrievalResult,
-    engine: Engine,
-    body: RetrieveOptions,
-    options: SearchOptions,
-    started: float,
+def described(
+    result: RetrievalResult, engine: Engine, body: SearchRequest, options: SearchOptions, started: float
 ) -> dict[str, Any]:
+    """The fields of :class:`FoundResponse`."""
     facts = result.metadata
     found: dict[str, Any] = {
         "query": result.query,
-        "results": [],
         "relevance": facts["relevance"],
         "execution_time_ms": elapsed_ms(started),
         "config": {
@@ -322,12 +341,19 @@ def _described(
             "method": body.method,
             "sigma_source": facts.get("sigma_source"),
             "triage_k": options.triage_k,
-            "token_budget": body.token_budget,
+            "token_budget": options.token_budget,
             "collection": engine.name,
             "retriever": facts["retriever"],
         },
     }
-    found |= {name: facts[name] for name in ("questions", "covered_before") if name in facts}
+    return found | {name: facts[name] for name in ("questions", "covered_before") if name in facts}
+
+
+def _retrieved(
+    result: RetrievalResult, engine: Engine, body: RetrieveOptions, options: SearchOptions, started: float
+) -> dict[str, Any]:
+    facts = result.metadata
+    found = described(result, engine, body, options, started) | {"results": []}
     if body.explain:
         found["bound"] = facts.get("bound")
         found |= {name: facts[name] for name in ("candidates", "near_copies", "seconds")}

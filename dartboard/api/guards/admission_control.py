@@ -25,6 +25,7 @@ CONTROLLED = frozenset(
     (
         "/api/dartboard/retrieve",
         "/api/dartboard/retrieve/batch",
+        "/api/dartboard/context",
         "/api/dartboard/select",
         "/api/dartboard/explore",
         "/rerank",

@@ -12,6 +12,6 @@ except ImportError as missing:
     raise MissingExtraError("haystack-ai", "haystack", "dartboard.integrations.haystack") from missing
 
 from dartboard.integrations.haystack.ranker import DartboardRanker
-from dartboard.integrations.haystack.retriever import DartboardRetriever
+from dartboard.integrations.haystack.retriever import DartboardContextRetriever, DartboardRetriever
 
-__all__ = ["DartboardRanker", "DartboardRetriever"]
+__all__ = ["DartboardContextRetriever", "DartboardRanker", "DartboardRetriever"]

@@ -1,4 +1,4 @@
-"""A Haystack retriever over an index."""
+"""Haystack retrievers over an index: its chunks, or the merged passages of a context."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,11 @@ from haystack.core.errors import SerializationError
 from haystack.document_stores.types import FilterPolicy, apply_filter_policy
 from haystack.utils import Secret
 
+from dartboard.context import DEFAULT_BUDGET, Order, check_options
 from dartboard.embeddings.reader_tokenizer import Tokenizer
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.index_search import FoundChunk, search
+from dartboard.integrations.index_search import FoundChunk, search, search_passages
 from dartboard.integrations.options import SearchFields, options_of, set_options, settings_of
 from dartboard.integrations.pick_metadata import KEY
 from dartboard.search_options import SearchKeywords, SearchOptions
@@ -120,7 +121,7 @@ class DartboardRetriever:
         ``also``, ``seen`` and ``offset`` take the place of those that the component was made with.
         """
         options = self._options(filters, top_k, also=also, seen=seen, offset=offset)
-        return {"documents": [self._document(hit) for hit in search(self._opened(), query, options)]}
+        return {"documents": self._documents(query, options)}
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -160,6 +161,9 @@ class DartboardRetriever:
             **given,
         )
 
+    def _documents(self, query: str, options: SearchOptions) -> list[Document]:
+        return [self._document(hit) for hit in search(self._opened(), query, options)]
+
     def _document(self, hit: FoundChunk) -> Document:
         chunk = hit.chunk
         return Document(
@@ -169,6 +173,35 @@ class DartboardRetriever:
             score=hit.note["score"],
             embedding=chunk.embedding.tolist() if self.return_embedding else None,
         )
+
+
+@component
+class DartboardContextRetriever(DartboardRetriever):
+    """The same as passages for a prompt, within a token budget (:meth:`dartboard.engine.Engine.context`).
+
+    Chunks that follow each other in a document are one document here, without repeated text. The budget, by
+    default 2,000, holds for all of them with their numbers, sources and headings; ``top_k`` is the most
+    chunks that are picked. The score of a document is its gain.
+    """
+
+    def __init__(
+        self,
+        store: str | Secret | None = None,
+        *,
+        expand: bool = True,
+        order: Order = "gain",
+        **settings: Any,
+    ) -> None:
+        self.expand = expand
+        self.order: Order = order
+        DartboardRetriever.__init__(self, store, **{"token_budget": DEFAULT_BUDGET} | settings)
+        check_options(self._options(), order)
+
+    def _documents(self, query: str, options: SearchOptions) -> list[Document]:
+        found = search_passages(
+            self._opened(), query, options, self.meta_key, expand=self.expand, order=self.order
+        )
+        return [Document(id=one.id, content=one.text, meta=one.metadata, score=one.gain) for one in found]
 
 
 def from_haystack(given: Mapping[str, Any], depth: int = 0) -> Filter:

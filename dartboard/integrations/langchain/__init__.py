@@ -13,6 +13,6 @@ except ImportError as missing:
 
 from dartboard.integrations.langchain.compressor import DartboardCompressor
 from dartboard.integrations.langchain.embeddings import DartboardEmbeddings
-from dartboard.integrations.langchain.retriever import DartboardRetriever
+from dartboard.integrations.langchain.retriever import DartboardContextRetriever, DartboardRetriever
 
-__all__ = ["DartboardCompressor", "DartboardEmbeddings", "DartboardRetriever"]
+__all__ = ["DartboardCompressor", "DartboardContextRetriever", "DartboardEmbeddings", "DartboardRetriever"]

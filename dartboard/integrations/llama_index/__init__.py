@@ -15,6 +15,6 @@ except ImportError as missing:
 
 from dartboard.integrations.llama_index.embedding import DartboardEmbedding
 from dartboard.integrations.llama_index.postprocessor import DartboardPostprocessor
-from dartboard.integrations.llama_index.retriever import DartboardRetriever
+from dartboard.integrations.llama_index.retriever import DartboardContextRetriever, DartboardRetriever
 
-__all__ = ["DartboardEmbedding", "DartboardPostprocessor", "DartboardRetriever"]
+__all__ = ["DartboardContextRetriever", "DartboardEmbedding", "DartboardPostprocessor", "DartboardRetriever"]

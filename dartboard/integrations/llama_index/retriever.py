@@ -1,4 +1,4 @@
-"""A LlamaIndex retriever over an index."""
+"""LlamaIndex retrievers over an index: its chunks, or the merged passages of a context."""
 
 import asyncio
 from typing import Any, Self, Unpack
@@ -8,9 +8,10 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from dartboard.context import DEFAULT_BUDGET, Order, check_options
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.index_search import NO_PICKLE, FoundChunk, search
+from dartboard.integrations.index_search import HIDDEN, NO_PICKLE, FoundChunk, search, search_passages
 from dartboard.integrations.pick_metadata import KEY
 from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.stores.filters import DEEPEST, And, Equal, Exists, Filter, Not, Or, comparison
@@ -44,7 +45,7 @@ class DartboardRetriever(BaseRetriever):
         self.metadata_key = metadata_key
         if filters is not None:
             options["where"] = from_llama_index(filters)
-        self.options = SearchOptions.of(None, options, "DartboardRetriever")
+        self.options = SearchOptions.of(None, options, type(self).__name__)
 
     @classmethod
     def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **options: Any) -> Self:
@@ -52,7 +53,7 @@ class DartboardRetriever(BaseRetriever):
         return cls(Engine.open(url, read_only=True, **(engine_options or {})), **options)
 
     def __getstate__(self) -> object:
-        raise TypeError(NO_PICKLE)
+        raise TypeError(NO_PICKLE.format(type(self).__name__))
 
     def __copy__(self) -> Self:
         copy = type(self).__new__(type(self))
@@ -80,6 +81,45 @@ class DartboardRetriever(BaseRetriever):
             if isinstance(source, str)
             else {},
         )
+
+
+class DartboardContextRetriever(DartboardRetriever):
+    """The same as passages for a prompt, within a token budget (:meth:`dartboard.engine.Engine.context`).
+
+    Chunks that follow each other in a document are one node here, without repeated text. The budget, by
+    default 2,000, holds for all of them with their numbers, sources and headings. The score of a node is
+    its gain.
+    """
+
+    def __init__(self, engine: Engine, *, expand: bool = True, order: Order = "gain", **options: Any) -> None:
+        super().__init__(engine, **{"token_budget": DEFAULT_BUDGET} | options)
+        self.expand = expand
+        self.order: Order = order
+        check_options(self.options, order)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = search_passages(
+            self.engine,
+            query_bundle.query_str,
+            self.options,
+            self.metadata_key,
+            expand=self.expand,
+            order=self.order,
+        )
+        hidden = [self.metadata_key, *HIDDEN]
+        return [
+            NodeWithScore(
+                node=TextNode(
+                    id_=one.id,
+                    text=one.text,
+                    metadata=one.metadata,
+                    excluded_llm_metadata_keys=hidden,
+                    excluded_embed_metadata_keys=hidden,
+                ),
+                score=one.gain,
+            )
+            for one in found
+        ]
 
 
 def from_llama_index(given: Any, depth: int = 0) -> Filter:

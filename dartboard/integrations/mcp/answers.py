@@ -80,8 +80,8 @@ class QuestionCoverage(BaseModel):
     )
 
 
-class SearchAnswer(BaseModel):
-    """The passages that together say most about the question."""
+class Found(BaseModel):
+    """What was found for a question."""
 
     notice: str = NOTICE
     query: str
@@ -96,7 +96,33 @@ class SearchAnswer(BaseModel):
     questions: list[QuestionCoverage] = Field([], description="With also: query and the others.")
     seen: int = Field(0, description="How many passages were given as seen.")
     covered_before: float | None = Field(None, description="What those cover, 0 to 1; coverage includes it.")
+
+
+class SearchAnswer(Found):
+    """The passages that together say most about the question."""
+
     passages: list[Passage]
+
+
+class NumberedPassage(BaseModel):
+    """What a number in the text stands for."""
+
+    number: int = Field(description="What to cite, from 1.")
+    ids: list[str] = Field(
+        description="The chunks that the passage was made from, in reading order: for explain, and for seen."
+    )
+    source: str = Field(description="The document that it comes from, with its line or page.")
+    heading: str | None = Field(description="The sections that it stands in.")
+    gain: float = Field(description="What it adds to the others, as a share of all there is.")
+
+
+class ContextAnswer(Found):
+    """One text with the passages that together say most about the question."""
+
+    text: str = Field(description="The numbered passages in XML tags, quotations.")
+    tokens: int = Field(description="How many tokens the text has.")
+    token_budget: int
+    passages: list[NumberedPassage]
 
 
 class Pick(BaseModel):
@@ -172,13 +198,33 @@ class ExplainAnswer(BaseModel):
 def search_text(answer: SearchAnswer) -> str:
     """The passages, each with where it stands and why it is there."""
     if not answer.passages:
-        if answer.seen:
-            return "Nothing new: nothing in the index matches and adds anything to what you have seen."
-        if answer.candidates:
-            return f"None of the {answer.candidates} candidates fits: allow more tokens."
-        return "Nothing found: nothing in the index matches. Ask in other words, or without a filter."
+        return _nothing(answer)
     word = secrets.token_hex(4)
-    count = len(answer.passages)
+    head = _head(answer, len(answer.passages), f"chosen by {answer.method}")
+    return "\n\n".join([head, NOTICE, *(_passage(one, word) for one in answer.passages)])
+
+
+def context_text(answer: ContextAnswer) -> str:
+    """The text between marks, and the chunks behind its numbers."""
+    if not answer.passages:
+        return _nothing(answer)
+    word = secrets.token_hex(4)
+    head = _head(answer, len(answer.passages), f"{answer.tokens} of {answer.token_budget} tokens")
+    ids = [f"[{one.number}] ids {', '.join(map(one_line, one.ids))}" for one in answer.passages]
+    text = f"<context-{word}>\n{answer.text}\n</context-{word}>"
+    return "\n\n".join([head, NOTICE, text, "\n".join(["Cite passages by number.", *ids])])
+
+
+def _nothing(answer: Found) -> str:
+    if answer.seen:
+        return "Nothing new: nothing in the index matches and adds anything to what you have seen."
+    if answer.candidates:
+        return f"None of the {answer.candidates} candidates fits: allow more tokens."
+    return "Nothing found: nothing in the index matches. Ask in other words, or without a filter."
+
+
+def _head(answer: Found, count: int, how: str) -> str:
+    """How much was found, and how far the questions are covered."""
     if answer.relevance.message:
         head = (
             f"{answer.relevance.message} The {count} nearest of {answer.candidates} candidates "
@@ -187,14 +233,13 @@ def search_text(answer: SearchAnswer) -> str:
         )
     else:
         head = (
-            f"{counted(count, 'passage')} of {answer.candidates} candidates, chosen by "
-            f"{answer.method}; together they cover {answer.coverage:.0%} of what the candidates say."
+            f"{counted(count, 'passage')} of {answer.candidates} candidates, {how}; together they cover "
+            f"{answer.coverage:.0%} of what the candidates say."
         )
-    lines = [head, *_coverage_lines(answer)]
-    return "\n\n".join(["\n".join(lines), NOTICE, *(_passage(one, word) for one in answer.passages)])
+    return "\n".join([head, *_coverage_lines(answer)])
 
 
-def _coverage_lines(answer: SearchAnswer) -> list[str]:
+def _coverage_lines(answer: Found) -> list[str]:
     """How far each of several questions is covered, and what was covered before."""
     lines = [
         f"Question {number} ({one.coverage:.0%} covered): {one_line(one.text)}"

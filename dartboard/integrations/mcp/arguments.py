@@ -13,6 +13,7 @@ from pydantic import (
     model_validator,
 )
 
+from dartboard.context import DEFAULT_BUDGET, Order
 from dartboard.integrations.mcp import limits
 from dartboard.selection.questions import MOST_QUESTIONS
 
@@ -93,7 +94,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class SearchArguments(Arguments):
+class QuestionArguments(Arguments):
     """A question to the index."""
 
     query: Query = Field(description=_QUERY)
@@ -106,7 +107,6 @@ class SearchArguments(Arguments):
         None, description="How much query and each question in also count, in this order; default: equally."
     )
     seen: Seen = Field([], description=_SEEN)
-    offset: int = Field(0, ge=0, le=limits.OFFSET, description=_OFFSET)
     prefer: FieldName | None = Field(None, description=_PREFER)
     max_per_source: Count | None = Field(None, description="At most this many passages of one document.")
     max_per: Caps | None = Field(
@@ -116,6 +116,31 @@ class SearchArguments(Arguments):
     exclude: Ids = Field(
         [],
         description="Ids of passages to leave out, whatever they say. For passages that you have, use seen.",
+    )
+
+
+class SearchArguments(QuestionArguments):
+    """A question whose passages come one by one."""
+
+    offset: int = Field(0, ge=0, le=limits.OFFSET, description=_OFFSET)
+
+
+class ContextArguments(QuestionArguments):
+    """A question whose passages come as one text."""
+
+    k: Count | None = Field(
+        None, description="How many chunks to pick at most; as many as fit where it is not given."
+    )
+    token_budget: Budget = Field(
+        DEFAULT_BUDGET, description="How many tokens the whole text may have, with sources and headings."
+    )
+    order: Order = Field(
+        "gain",
+        description="gain: what adds most comes first. source: passages of one document together, in its "
+        "order. ends: the best first and last.",
+    )
+    expand: bool = Field(
+        True, description="Whether chunks before and after a pick may be added where they add most per token."
     )
 
 

@@ -1,4 +1,4 @@
-"""The server: three tools, described for a model, each call in a thread with a time limit.
+"""The server: four tools, described for a model, each call in a thread with a time limit.
 
 What a caller does wrong is a result that says so (``isError``), for the model to read and to call again. Only
 a tool that does not exist is an error of the protocol. What goes wrong here without anybody's fault is
@@ -31,9 +31,16 @@ from pydantic import BaseModel, ValidationError
 from dartboard.deadline import deadline
 from dartboard.errors import DartboardError
 from dartboard.integrations.mcp import answers, limits, tools
-from dartboard.integrations.mcp.answers import NOTICE, ExplainAnswer, SearchAnswer, SelectAnswer
+from dartboard.integrations.mcp.answers import (
+    NOTICE,
+    ContextAnswer,
+    ExplainAnswer,
+    SearchAnswer,
+    SelectAnswer,
+)
 from dartboard.integrations.mcp.arguments import (
     Arguments,
+    ContextArguments,
     ExplainArguments,
     SearchArguments,
     SelectArguments,
@@ -54,8 +61,8 @@ INSTRUCTIONS = (
     "This server has an index of documents. Call search with a whole question: it returns passages that "
     "complement each other instead of repeating each other. A question with parts: give the parts in also. A "
     "follow-up question: give the ids of the passages that you have in seen. More on the same question: use "
-    "offset. Why a passage was chosen or left out is what explain tells. From texts that you bring "
-    f"along, select picks. {NOTICE}"
+    "offset. To read as much as fits into a number of tokens before you answer: call context. Why a passage "
+    f"was chosen or left out is what explain tells. From texts that you bring along, select picks. {NOTICE}"
 )
 
 
@@ -108,6 +115,20 @@ TOOLS = (
         SearchAnswer,
         tools.search,
         answers.search_text,
+    ),
+    Tool(
+        "context",
+        "Collect a context",
+        "The passages that TOGETHER say most about a question as ONE text within a token budget. Use it "
+        "instead of search when you are about to write an answer and want to read as much as fits, with "
+        "whole sections instead of fragments: chunks that follow each other in a document are merged, "
+        "without repeated text. Use search to look around, or to see why each passage is there. Returns "
+        "the text with numbered passages to cite, and the chunk ids behind each number: pass them as seen "
+        f"with a follow-up question. {NOTICE}",
+        ContextArguments,
+        ContextAnswer,
+        tools.context,
+        answers.context_text,
     ),
     Tool(
         "select",

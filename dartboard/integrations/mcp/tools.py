@@ -1,4 +1,4 @@
-"""The three tools: arguments in, data and the same in words out. They read, and raise what is wrong."""
+"""The four tools: arguments in, data and the same in words out. They read, and raise what is wrong."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -10,20 +10,29 @@ from dartboard.display.plain_text import heading_of, shortened
 from dartboard.display.records import pick_records
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
+from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.inspection import explore
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import (
+    ContextAnswer,
     Copy,
     ExplainAnswer,
     FoundRelevance,
+    NumberedPassage,
     Passage,
     Pick,
     QuestionCoverage,
     SearchAnswer,
     SelectAnswer,
 )
-from dartboard.integrations.mcp.arguments import ExplainArguments, SearchArguments, SelectArguments
+from dartboard.integrations.mcp.arguments import (
+    ContextArguments,
+    ExplainArguments,
+    QuestionArguments,
+    SearchArguments,
+    SelectArguments,
+)
 from dartboard.integrations.mcp.explanation import explained, left_out, source_of
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.near_duplicates import candidate_groups
@@ -31,7 +40,7 @@ from dartboard.plugins import names
 from dartboard.search_options import DEFAULT_K, SearchOptions, as_filter
 from dartboard.selection import Limits, from_embeddings
 from dartboard.selection.methods import method_of
-from dartboard.types import Chunk, FloatArray, check_matrix, check_vector
+from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_vector
 
 OWN_METHODS = ("dartboard", "top_k", "mmr", "near_duplicate_filter")
 
@@ -48,7 +57,7 @@ def check_method(name: str) -> str:
     return name
 
 
-def options_of(defaults: SearchOptions, asked: SearchArguments | ExplainArguments) -> SearchOptions:
+def options_of(defaults: SearchOptions, asked: QuestionArguments | ExplainArguments) -> SearchOptions:
     """What a call asks for: arguments that are called like options change the defaults."""
     known = {field.name for field in fields(SearchOptions)}
     changes = {name: value for name, value in asked if name in known and value is not None}
@@ -58,7 +67,9 @@ def options_of(defaults: SearchOptions, asked: SearchArguments | ExplainArgument
     return replace(defaults, **changes, where=asked.filter or None)
 
 
-def count(defaults: SearchOptions, asked: SearchArguments | SelectArguments | ExplainArguments) -> int | None:
+def count(
+    defaults: SearchOptions, asked: QuestionArguments | SelectArguments | ExplainArguments
+) -> int | None:
     """How many to pick, unless a budget alone decides."""
     if asked.k is None and asked.token_budget is None:
         return min(defaults.k or DEFAULT_K, limits.K)
@@ -71,22 +82,55 @@ def search(index: OpenIndex, defaults: SearchOptions, asked: SearchArguments) ->
     _check_query(engine.model, asked.query, *asked.also)
     options = options_of(defaults, asked)
     result = engine.search(asked.query, options)
-    facts = result.metadata
     return SearchAnswer(
-        query=asked.query,
-        collection=engine.name,
-        retriever=str(facts["retriever"]),
-        method=str(facts.get("method", method_of(options.method).name)),
-        candidates=int(facts["candidates"]),
-        relevance=FoundRelevance(**facts["relevance"]),
-        coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
-        questions=[QuestionCoverage(**one) for one in facts.get("questions", ())],
-        seen=len(asked.seen),
-        covered_before=facts.get("covered_before"),
+        **_found(engine, asked, options, result),
         passages=[
             _passage(chunk, record) for chunk, record in zip(result.chunks, pick_records(result), strict=True)
         ],
     )
+
+
+def context(index: OpenIndex, defaults: SearchOptions, asked: ContextArguments) -> ContextAnswer:
+    """The same as one text within a budget. In XML no passage can pretend to be the end of itself."""
+    engine = index.engine()
+    _check_query(engine.model, asked.query, *asked.also)
+    options = options_of(defaults, asked)
+    built = engine.context(asked.query, options, expand=asked.expand, order=asked.order, format="xml")
+    return ContextAnswer(
+        **_found(engine, asked, options, built.result),
+        text=built.text,
+        tokens=built.tokens,
+        token_budget=built.token_budget,
+        passages=[
+            NumberedPassage(
+                number=one.number,
+                ids=list(one.chunk_ids),
+                source=one.source,
+                heading=one.heading or None,
+                gain=one.gain,
+            )
+            for one in built.passages
+        ],
+    )
+
+
+def _found(
+    engine: Engine, asked: QuestionArguments, options: SearchOptions, result: RetrievalResult
+) -> dict[str, Any]:
+    """The fields of :class:`~dartboard.integrations.mcp.answers.Found`."""
+    facts = result.metadata
+    return {
+        "query": asked.query,
+        "collection": engine.name,
+        "retriever": str(facts["retriever"]),
+        "method": str(facts.get("method", method_of(options.method).name)),
+        "candidates": int(facts["candidates"]),
+        "relevance": FoundRelevance(**facts["relevance"]),
+        "coverage": float(facts["coverage"][-1]) if result.chunks else 0.0,
+        "questions": [QuestionCoverage(**one) for one in facts.get("questions", ())],
+        "seen": len(asked.seen),
+        "covered_before": facts.get("covered_before"),
+    }
 
 
 def select(index: OpenIndex, defaults: SearchOptions, asked: SelectArguments) -> SelectAnswer:

@@ -47,14 +47,17 @@ export function announce(text) {
 
 /**
  * A button that copies a text, and says for a moment whether it could.
- * @param {HTMLElement} button @param {() => string} text
+ * @param {HTMLElement} button
+ * @param {() => string|Promise<string>} text "" copies nothing
+ * @param {() => string} [said] what to say once it is copied
  */
-export function copies(button, text) {
+export function copies(button, text, said = () => "Copied") {
   const label = button.textContent;
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(text());
-      button.textContent = "Copied";
+      const copied = await text();
+      if (copied) await navigator.clipboard.writeText(copied);
+      button.textContent = copied ? said() : "Nothing copied";
     } catch {
       button.textContent = "Copying is not allowed here";
     }

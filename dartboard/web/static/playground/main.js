@@ -2,7 +2,7 @@
  * The playground: puts the views together, runs the first question, keeps the address in step.
  */
 
-import { address, key } from "../api.js";
+import { Problem, address, call, key } from "../api.js";
 import { announce, copies, mountChrome } from "../chrome.js";
 import { button, byId, h, quoted, set } from "../dom.js";
 import { count, fixed, percent, sigmaText } from "../numbers.js";
@@ -18,7 +18,7 @@ import { mountQuery } from "./query.js";
 import { newness } from "./reading.js";
 import { mountSigma } from "./sigma.js";
 import { asCurl, asPython, retrieveBody } from "./snippets.js";
-import { createStore, initialState } from "./state.js";
+import { createStore, initialState, searchBody } from "./state.js";
 import { mountSteps } from "./steps.js";
 import { mountStrip } from "./strip.js";
 import { mountWhy } from "./why.js";
@@ -52,6 +52,8 @@ store.on(
 );
 addEventListener("hashchange", restore);
 document.addEventListener("key-given", start);
+let contextTokens = 0;
+copies(byId("copy-context"), context, () => `Copied ${count(contextTokens, "token")}`);
 copies(byId("copy-link"), () => location.href);
 copies(byId("copy-curl"), () => asCurl(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
 copies(byId("copy-python"), () => asPython(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
@@ -68,6 +70,22 @@ async function start() {
     else invite();
   } catch (problem) {
     store.update({ problem, busy: false });
+  }
+}
+
+/** The context of the view as text; what goes wrong is shown above the results. */
+async function context() {
+  const state = store.get();
+  if (!state.query.trim()) return "";
+  try {
+    const built = await call("context", { json: searchBody(state, "top_k") });
+    store.update({ problem: null });
+    contextTokens = built.tokens;
+    return built.text;
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    store.update({ problem: error });
+    return "";
   }
 }
 
