@@ -17,9 +17,6 @@ from dartboard.api.settings import ServiceSettings
 from dartboard.context import DEFAULT_BUDGET, Format, Order
 from dartboard.search_options import SearchKeywords
 
-_ORDER = (
-    "`gain` (what adds most comes first), `source` (as in the documents), or `ends` (best first and last)."
-)
 _TEXT = "[1] runbook/consumers-falling-behind.md\nConsumers fall behind, as a rule, because …"
 
 
