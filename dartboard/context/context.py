@@ -146,6 +146,7 @@ class _Builder:
         self._order, self._format = order, format
         given = options.tokenizer
         self._counter = engine.model if given is None else reader_tokenizer(given)
+        self._counted: dict[str, int] = {}
 
     def build(self, expand: bool, query_vector: FloatArray | None) -> Context:
         self._engine.selector(self._options)  # what has to be loaded is loaded before time is taken
@@ -161,7 +162,12 @@ class _Builder:
             context, allowed = self._assembled(result), budget
             while context.tokens > budget:  # a text may have more tokens than its parts together
                 allowed -= context.tokens - budget
-                context = self._assembled(self._choose(vectors, found, scores, expand, allowed))
+                context = self._assembled(self._choose(vectors, found, scores, expand, max(1, allowed)))
+                if not context.passages:
+                    raise ConfigError(
+                        f"token_budget {budget} is too small for any of {len(found)} candidates with its "
+                        "source and heading: give more"
+                    )
         return replace(context, result=self._engine.described(context.result, found, started))
 
     def _neighbours(self, view: Collection, found: Candidates, picks: Sequence[Chunk]) -> Candidates:
@@ -185,11 +191,11 @@ class _Builder:
         apart = [self._text([chunk]) for chunk in chunks]
         together = [self._text([chunks[one], chunks[other]]) for one, other in pairs]
         alone = _passages(chunks[:1], [0.0], self._order)
-        *counts, twice = count_tokens(self._counter, [*apart, *together, render(alone * 2, self._format)])
+        *counts, twice = self._count([*apart, *together, render(alone * 2, self._format)])
         least = min(counts[: len(apart)])
-        if least > budget:
+        if least > (self._options.token_budget or 0):
             raise ConfigError(
-                f"token_budget {budget} is too small: the shortest of {len(apart)} candidates has {least} "
+                f"token_budget {self._options.token_budget} is too small: the shortest of {len(apart)} candidates has {least} "
                 "tokens with its source and heading"
             )
         # What two passages save (or cost) by standing in one text: marks at the ends of a text, separators.
@@ -211,6 +217,12 @@ class _Builder:
             adjacent=near if expand else (),
         )
 
+    def _count(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text; those that were counted before are not counted again."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._counted]
+        self._counted |= zip(new, count_tokens(self._counter, new), strict=True)
+        return [self._counted[text] for text in texts]
+
     def _text(self, chunks: Sequence[Chunk]) -> str:
         return render(_passages(chunks, [0.0] * len(chunks), self._order), self._format)
 
@@ -220,7 +232,7 @@ class _Builder:
         return Context(
             question=self._question,
             text=text,
-            tokens=count_tokens(self._counter, [text])[0] if text else 0,
+            tokens=self._count([text])[0] if text else 0,
             token_budget=self._options.token_budget or 0,
             passages=tuple(passages),
             order=self._order,
