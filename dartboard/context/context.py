@@ -195,8 +195,8 @@ class _Builder:
         least = min(counts[: len(apart)])
         if least > (self._options.token_budget or 0):
             raise ConfigError(
-                f"token_budget {self._options.token_budget} is too small: the shortest of {len(apart)} candidates has {least} "
-                "tokens with its source and heading"
+                f"token_budget {self._options.token_budget} is too small: the shortest of {len(apart)} "
+                f"candidates has {least} tokens with its source and heading"
             )
         # What two passages save (or cost) by standing in one text: marks at the ends of a text, separators.
         joined = 2 * counts[0] - twice
