@@ -81,7 +81,6 @@ ORDER = (
 )
 """The data sets, those first that are encoded soonest."""
 
-RETRIEVERS = ("dense", "hybrid")
 SLOW = ("all-mpnet-base-v2",)
 """SciFact is not encoded with these: it takes hours."""
 
@@ -94,11 +93,12 @@ def main() -> None:
     parser.add_argument("--conditions", nargs="+", choices=CONDITIONS, default=CONDITIONS)
     parser.add_argument("--parts", nargs="+", choices=("shares", "speed"), default=("shares", "speed"))
     options = parser.parse_args()
-    if "speed" in options.parts:
-        _save({"speed": compare_speed(options.folder)})
-    for name in options.models if "shares" in options.parts else ():
-        model = CachedModel(MODELS[name](options.folder))
-        for dataset in options.sets:
+    for name in options.models:
+        loaded = MODELS[name](options.folder)
+        if "speed" in options.parts:
+            _save({"speed": {name: measured_speed(loaded, with_scifact=name not in SLOW)}})
+        model = CachedModel(loaded)
+        for dataset in options.sets if "shares" in options.parts else ():
             for condition, cell in measured_shares(model, dataset, options.conditions):
                 _save({"shares": {name: {dataset: {condition: cell}}}})
                 print(f"{name}, {dataset}, {condition}", flush=True)
@@ -132,44 +132,25 @@ def measured_shares(
         )
 
 
-def compare_speed(folder: Path) -> dict[str, Any]:
+def measured_speed(model: EmbeddingModel, *, with_scifact: bool) -> dict[str, Any]:
     """Abstracts of SciFact per second of processor time, and nDCG@10 there, alone and with BM25."""
-    rows: dict[str, Any] = {}
-    columns: dict[str, FloatArray] = {}
-    for name, load_model in MODELS.items():
-        model = load_model(folder)
-        rows[name] = {"abstracts_per_second": _throughput(model, _abstracts())}
-        if name in SLOW:
-            continue
-        dataset = load("scifact", CachedModel(model))
-        judgements, triage = Judgements.of(dataset), Triage(dataset)
-        for retriever in (*RETRIEVERS, *(["bm25"] if not columns else [])):
-            system = RetrieverSystem(retriever, dataset, model)
-            runs, _ = answer(triage, judgements.query_ids, [system], depth=10, workers=1)
-            scores = evaluate(runs[system.name][0], judgements, [Measure("ndcg", 10)]).values["ndcg@10"]
-            if retriever == "bm25":
-                rows["bm25"] = {"bm25": _against(scores, scores)}
-                columns["bm25"] = scores
-                continue
-            columns[f"{name} {retriever}"] = scores
-            default = columns[f"{next(iter(MODELS))} {retriever}"]
-            rows[name][retriever] = _against(scores, default)
-        hybrid = columns[f"{name} hybrid"]
-        rows[name]["hybrid minus bm25"] = _against(hybrid, columns["bm25"])
-        print(f"{name}: {rows[name]}", flush=True)
-    return rows
-
-
-def _against(scores: FloatArray, others: FloatArray) -> dict[str, float]:
-    """The mean, and how much it is above the others', with a 95 % interval."""
-    compared = compare_columns(scores[:, None], others[:, None])[0]
-    values = {
-        "mean": float(scores.mean()),
-        "more": compared.difference,
-        "low": compared.low,
-        "high": compared.high,
-    }
-    return {key: round(value, 4) for key, value in values.items()}
+    row: dict[str, Any] = {"abstracts_per_second": round(_throughput(model, _abstracts()), 1)}
+    if not with_scifact:
+        return row
+    dataset = load("scifact", CachedModel(model))
+    judgements, triage = Judgements.of(dataset), Triage(dataset)
+    columns = {}
+    for retriever in ("dense", "hybrid", "bm25"):
+        system = RetrieverSystem(retriever, dataset, model)
+        runs, _ = answer(triage, judgements.query_ids, [system], depth=10, workers=1)
+        scores = evaluate(runs[system.name][0], judgements, [Measure("ndcg", 10)])
+        columns[retriever] = scores.values["ndcg@10"]
+    for retriever, column in columns.items():
+        compared = compare_columns(column[:, None], columns["bm25"][:, None])[0]
+        values = (float(column.mean()), compared.difference, compared.low, compared.high)
+        keys = ("mean", "more than bm25", "low", "high")
+        row[retriever] = {key: round(value, 4) for key, value in zip(keys, values, strict=True)}
+    return row
 
 
 def _results() -> dict[str, Any]:
@@ -179,8 +160,7 @@ def _results() -> dict[str, Any]:
 def _save(new: Mapping[str, Any]) -> None:
     """Merge into the file, in a fixed order."""
     found = _results()
-    if "speed" in new:
-        found["speed"] = new["speed"]
+    found.setdefault("speed", {}).update(new.get("speed", {}))
     for model, by_set in new.get("shares", {}).items():
         for name, cells in by_set.items():
             found.setdefault("shares", {}).setdefault(model, {}).setdefault(name, {}).update(cells)
@@ -193,38 +173,68 @@ def _save(new: Mapping[str, Any]) -> None:
         for model in MODELS
         if model in found.get("shares", {})
     }
-    text = json.dumps({"shares": ordered, "speed": found.get("speed", {})}, indent=1)
+    speed = {model: found["speed"][model] for model in MODELS if model in found["speed"]}
+    text = json.dumps({"shares": ordered, "speed": speed}, indent=1)
     RESULTS.write_text(re.sub(r"\n {6,}", "", text) + "\n")  # one line a system
+
+
+def with_natural(found: Mapping[str, Any], natural: Mapping[str, Any]) -> dict[str, Any]:
+    """The results and, where a cell is missing, that of ``benchmarks/natural.py``, which measures the same.
+
+    There is no fixed σ in those.
+    """
+    ours = {system.name for system in SYSTEMS}
+    merged: dict[str, Any] = {}
+    for model in MODELS:
+        for name in ORDER:
+            for condition in CONDITIONS:
+                if name not in REDUNDANT.get(condition, (name,)):
+                    continue
+                cell = found["shares"].get(model, {}).get(name, {}).get(condition)
+                there = natural.get(model, {}).get(name, {}).get(condition)
+                if cell is None and there is not None:
+                    systems = {key: row["all"] for key, row in there["systems"].items() if key in ours}
+                    cell = {"numbers": there["numbers"], "systems": systems}
+                if cell is not None:
+                    merged.setdefault(model, {}).setdefault(name, {})[condition] = cell
+    return {**found, "shares": merged}
 
 
 def share_table(found: Mapping[str, Any], kind: str) -> str:
     """Markdown: the mean and the lowest share of each system with each encoder.
 
     ``kind`` is ``clean`` (sets without copies), ``redundant`` (copies added, or three releases), or ``all``.
+    An encoder that was measured without added copies only is in the first.
     """
-    models = list(found["shares"])
+    by_model = found["shares"]
+    copied = [model for model in by_model if any(len(cells) > 1 for cells in by_model[model].values())]
+    models = list(by_model) if kind == "clean" else copied
     lines = ["| | " + " | ".join(models) + " |", "|---" * (len(models) + 1) + "|"]
-    means = {
-        (model, one.name): [row[one.name]["both"]["mean"] for row in _rows(found, model, kind)]
+    values: dict[tuple[str, str], list[float]] = {}
+    for model in models:
+        rows = _rows(found, model, kind)
+        for one in SYSTEMS:
+            if all(one.name in row for row in rows):
+                values[model, one.name] = [row[one.name]["both"]["mean"] for row in rows]
+    best = {
+        model: max(min(v) for (of, name), v in values.items() if of == model and name != NEAREST)
         for model in models
-        for one in SYSTEMS
     }
-    lowest = {model: max(min(means[model, one.name]) for one in SYSTEMS) for model in models}
     for one in SYSTEMS:
         cells = []
         for model in models:
-            mean, low = fmean(means[model, one.name]), min(means[model, one.name])
-            best = low == lowest[model]
-            cells.append(f"{mean:.3f} / {'**' if best else ''}{low:.3f}{'**' if best else ''}")
+            shown = values.get((model, one.name))
+            mark = "**" if shown and one.name != NEAREST and min(shown) == best[model] else ""
+            cells.append(f"{fmean(shown):.3f} / {mark}{min(shown):.3f}{mark}" if shown else "")
         lines.append(f"| {_LABELS.get(one.name, one.name)} | " + " | ".join(cells) + " |")
     counts = [len(_rows(found, model, kind)) for model in models]
     return "\n".join([*lines, "| data sets × conditions | " + " | ".join(map(str, counts)) + " |"])
 
 
 _LABELS = {
-    "median / 4.5": "dartboard, vectors alone (no near-duplicate guard)",
-    OURS: "**dartboard** (σ = median / 4.5, guard)",
-    FIXED: "dartboard, σ = .09 (guard)",
+    "median / 4.5": "σ = median / 4.5, vectors alone (no near-duplicate guard)",
+    OURS: "dartboard (σ = median / 4.5, guard)",
+    FIXED: "σ = .09, guard",
 }
 
 
@@ -240,13 +250,14 @@ def _rows(found: Mapping[str, Any], model: str, kind: str) -> list[Mapping[str, 
 
 def sigma_table(found: Mapping[str, Any]) -> str:
     """Markdown: what the rule gives for each encoder, and the σ that makes labelled targets most likely."""
-    lines = ["| | σ by the rule | σ by likelihood | rule / likelihood |", "|---|---|---|---|"]
+    lines = ["| | data sets | σ by the rule | σ by likelihood | rule / likelihood |", "|---|---|---|---|---|"]
     for model, by_set in found["shares"].items():
         numbers = [cells["clean"]["numbers"] for cells in by_set.values() if "clean" in cells]
         rule = [one["sigma"] for one in numbers]
         likely = [one["sigma by likelihood"] for one in numbers]
         ratios = [mine / theirs for mine, theirs in zip(rule, likely, strict=True)]
         spans = (
+            str(len(numbers)),
             f"{min(rule):.3f} to {max(rule):.3f}",
             f"{min(likely):.3f} to {max(likely):.3f}",
             f"{min(ratios):.2f} to {max(ratios):.2f}",
@@ -266,39 +277,29 @@ def set_tables(found: Mapping[str, Any]) -> str:
             lines = ["| | " + " | ".join(NAMES[name] for name in names) + " |"]
             lines.append("|---" * (len(names) + 1) + "|")
             for one in SYSTEMS:
-                rows = [by_set[name][condition]["systems"][one.name] for name in names]
-                cells = [f"{row['@5']['mean']:.3f}/{row['@10']['mean']:.3f}" for row in rows]
-                lines.append(f"| {one.name} | " + " | ".join(cells) + " |")
+                rows = [by_set[name][condition]["systems"].get(one.name) for name in names]
+                cells = [f"{row['@5']['mean']:.3f}/{row['@10']['mean']:.3f}" if row else "" for row in rows]
+                if any(cells):
+                    lines.append(f"| {one.name} | " + " | ".join(cells) + " |")
             parts.append(f"{model}, {condition}:\n\n" + "\n".join(lines))
     return "\n\n".join(parts)
 
 
 def speed_table(found: Mapping[str, Any]) -> str:
     """Markdown: speed beside quality."""
-    rows = found["speed"]
-    first = rows[next(iter(MODELS))]["abstracts_per_second"]
     lines = [
-        "| | abstracts / CPU s | × default | nDCG@10, dense | minus default | nDCG@10, hybrid "
-        "| hybrid minus BM25 |",
-        "|---|---|---|---|---|---|---|",
+        "| | abstracts / CPU s | nDCG@10, dense | nDCG@10, hybrid | hybrid minus BM25 |",
+        "|---|---|---|---|---|",
     ]
-    for name in MODELS:
-        row = rows[name]
-        speed = row["abstracts_per_second"]
-        cells = [f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}", f"{speed / first:.3g}"]
+    for name, row in found["speed"].items():
+        cells = [f"{row['abstracts_per_second']:,.0f}", "", "", ""]
         if "dense" in row:
-            more = "" if name == next(iter(MODELS)) else _more(row["dense"])
-            cells += [f"{row['dense']['mean']:.3f}", more, f"{row['hybrid']['mean']:.3f}"]
-            cells.append(_more(row["hybrid minus bm25"]))
-        else:
-            cells += ["", "", "", ""]
+            both = row["hybrid"]
+            more = f"{both['more than bm25']:+.3f} ({both['low']:+.3f} to {both['high']:+.3f})"
+            cells[1:] = [f"{row['dense']['mean']:.3f}", f"{both['mean']:.3f}", more]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines.append(f"| BM25 alone | | | {rows['bm25']['bm25']['mean']:.3f} | | | |")
-    return "\n".join(lines)
-
-
-def _more(cell: Mapping[str, float]) -> str:
-    return f"{cell['more']:+.3f} ({cell['low']:+.3f} to {cell['high']:+.3f})"
+    alone = [row["bm25"]["mean"] for row in found["speed"].values() if "bm25" in row]
+    return "\n".join([*lines, *(f"| BM25 alone | | {mean:.3f} | | |" for mean in alone[:1])])
 
 
 def compare_encoders() -> dict[str, Any]:

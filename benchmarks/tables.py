@@ -17,6 +17,7 @@ from benchmarks import (  # noqa: E402
     comparison_tables,
     copies,
     decision_tables,
+    encoders,
     explanations,
     hostile_memory,
     load_tables,
@@ -118,6 +119,7 @@ def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
     selection, retrieval, natural = results("selection"), results("retrieval"), results("natural")
+    by_encoder = encoders.with_natural(results("encoders"), natural)
     pages = {
         "benchmarks/index.md": {
             "natural": natural_tables.headline(natural),
@@ -129,6 +131,12 @@ def fresh_sections() -> Mapping[Path, str]:
             "intent": natural_tables.intent_table(natural_tables.default(natural)),
             "said": natural_tables.intent(natural_tables.default(natural)),
         },
+        "benchmarks/encoders.md": {
+            "clean": encoders.share_table(by_encoder, "clean"),
+            "redundant": encoders.share_table(by_encoder, "redundant"),
+            "sigmas": encoders.sigma_table(by_encoder),
+            "sets": encoders.set_tables(by_encoder),
+        },
         "benchmarks/questions.md": {
             "questions": questions.table(results("questions")),
             "copies": copies.table(results("copies")["retrievers"]),
@@ -139,7 +147,10 @@ def fresh_sections() -> Mapping[Path, str]:
             "selection": selection_table(selection),
         },
         "security.md": {"memory": hostile_memory.table(results("hostile_memory"))},
-        "sigma.md": {"knobs": explanations.knob_table(known["knobs"])},
+        "sigma.md": {
+            "knobs": explanations.knob_table(known["knobs"]),
+            "encoders": encoders.share_table(by_encoder, "all"),
+        },
         "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
         "explanation/relevance.md": {"relevance": relevance.table(results("relevance"))},
