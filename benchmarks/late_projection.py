@@ -43,6 +43,8 @@ UNTRAINED = "untrained, 384"
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--sizes", nargs="+", choices=("128", "384"), default=("128", "384"))
+    parser.add_argument("--tested", nargs="+", choices=TESTED, default=TESTED)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     started = time.process_time()
@@ -51,9 +53,9 @@ def main() -> None:
     starts = {"128": components, "384": np.eye(384, dtype=np.float32)}
     maps: dict[str, Vectors] = {UNTRAINED: starts["384"], "principal components, 128": components}
     choices = {}
-    for size, start in starts.items():
-        maps[f"trained, {size}"], choices[size] = train(sets, start)
-    tested = {name: measured(TokenSet(name, options.folder), maps) for name in TESTED}
+    for size in options.sizes:
+        maps[f"trained, {size}"], choices[size] = train(sets, starts[size])
+    tested = {name: measured(TokenSet(name, options.folder), maps) for name in options.tested}
     pairs = sum(len(one.wanted[query]) for one in sets for query in one.questions(training=True))
     found = {
         "model": default_model().fingerprint,
