@@ -20,6 +20,7 @@ from benchmarks import (  # noqa: E402
     encoders,
     explanations,
     hostile_memory,
+    late_projection,
     load_tables,
     natural_tables,
     quality_pages,
@@ -130,6 +131,7 @@ def fresh_sections() -> Mapping[Path, str]:
         "benchmarks/failed-experiments.md": {
             "intent": natural_tables.intent_table(natural_tables.default(natural)),
             "said": natural_tables.intent(natural_tables.default(natural)),
+            "projection": late_projection.table(results("late_projection")),
         },
         "benchmarks/encoders.md": {
             "clean": encoders.share_table(by_encoder, "clean"),
