@@ -240,7 +240,8 @@ def unigram_tokenizer(content: bytes) -> "Tokenizer":
     unknown = next(at for at, (piece, _) in enumerate(pieces) if piece == "<unk>")
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unknown))
     spaces = normalizers.Replace(Regex(" {2,}"), " ")
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Precompiled(rules), normalizers.Strip(), spaces])
+    first = [normalizers.Precompiled(rules)] if rules else []  # "identity" has no rules
+    tokenizer.normalizer = normalizers.Sequence([*first, normalizers.Strip(), spaces])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=False)
     return tokenizer
 
