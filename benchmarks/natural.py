@@ -10,8 +10,7 @@ find on the clean set: facets on Perspectrum, the section asked for on jest, req
 Conditions: ``clean`` (the nearest 100 by vectors), ``hybrid`` (the 100 best by vectors and words; the share
 is of the best 5 and 10 in that order), ``text edits`` (five edited copies of every passage) and ``copies at
 .97`` (five copies by noise on the vector). Models: ``default``, any name that ``model_by_name`` knows, and
-``wordllama:FOLDER``, where FOLDER holds the package as ``pip install --no-deps --target FOLDER wordllama``
-leaves it.
+``wordllama:FOLDER``, where FOLDER keeps the weights (``benchmarks/wheel_models.py``).
 
 Held-out sets are asked for by name and have a file of their own:
 
@@ -182,7 +181,7 @@ def main() -> None:
 def encoder(name: str) -> EmbeddingModel:
     """A model by name."""
     if name.startswith("wordllama:"):
-        from benchmarks.static_encoder import WordLlama
+        from benchmarks.wheel_models import WordLlama
 
         return WordLlama(Path(name.removeprefix("wordllama:")))
     return model_by_name(name)
@@ -299,7 +298,7 @@ class Cell:
             "measure": self._measure,
             "systems": rows,
             "median / 4 minus median / 6": difference(wide, narrow, base),
-            "numbers": self._numbers(),
+            "numbers": self.numbers(),
         }
 
     def _shares_facets(self) -> bool:
@@ -333,7 +332,7 @@ class Cell:
         found = [{place[one] for one in picked[query][:5]} for query in self._judgements.query_ids]
         return np.array([len(one) for one in found], dtype=np.float64)
 
-    def _numbers(self) -> dict[str, float]:
+    def numbers(self) -> dict[str, float]:
         """What users are shown: medians of coverage, first gain and σ; σ by likelihood of labelled pairs."""
         coverage, gains, sigmas, evidence = [], [], [], []
         for question in self.questions():

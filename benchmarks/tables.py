@@ -19,8 +19,10 @@ from benchmarks import (  # noqa: E402
     copies,
     decision_tables,
     duplicates,
+    encoders,
     explanations,
     hostile_memory,
+    late_projection,
     load_tables,
     natural_tables,
     quality_pages,
@@ -121,6 +123,7 @@ def fresh_sections() -> Mapping[Path, str]:
     quality, known = results("quality"), results("mathematics")
     selection, retrieval, natural = results("selection"), results("retrieval"), results("natural")
     found = results("duplicates")
+    by_encoder = encoders.with_natural(results("encoders"), natural)
     pages = {
         "benchmarks/index.md": {
             "natural": natural_tables.headline(natural),
@@ -131,6 +134,13 @@ def fresh_sections() -> Mapping[Path, str]:
         "benchmarks/failed-experiments.md": {
             "intent": natural_tables.intent_table(natural_tables.default(natural)),
             "said": natural_tables.intent(natural_tables.default(natural)),
+            "projection": late_projection.table(results("late_projection")),
+        },
+        "benchmarks/encoders.md": {
+            "clean": encoders.share_table(by_encoder, "clean"),
+            "redundant": encoders.share_table(by_encoder, "redundant"),
+            "sigmas": encoders.sigma_table(by_encoder),
+            "sets": encoders.set_tables(by_encoder),
         },
         "benchmarks/questions.md": {
             "questions": questions.table(results("questions")),
@@ -152,7 +162,10 @@ def fresh_sections() -> Mapping[Path, str]:
             "selection": selection_table(selection),
         },
         "security.md": {"memory": hostile_memory.table(results("hostile_memory"))},
-        "sigma.md": {"knobs": explanations.knob_table(known["knobs"])},
+        "sigma.md": {
+            "knobs": explanations.knob_table(known["knobs"]),
+            "encoders": encoders.share_table(by_encoder, "all"),
+        },
         "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
         "explanation/relevance.md": {"relevance": relevance.table(results("relevance"))},
