@@ -18,10 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from dartboard.context.formats import Format, Passage, render
-from dartboard.context.merge import are_adjacent, merge, place_of
+from dartboard.context.merge import location_of, merge
 from dartboard.context.neighbours import adjacent_pairs, read_neighbours
-from dartboard.display.plain_text import heading_of
-from dartboard.display.plain_text import place_of as source_of
+from dartboard.display.plain_text import heading_of, place_of
 from dartboard.embeddings.reader_tokenizer import reader_tokenizer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError
@@ -151,23 +150,20 @@ class _Builder:
     def build(self, expand: bool, query_vector: FloatArray | None) -> Context:
         self._engine.selector(self._options)  # what has to be loaded is loaded before time is taken
         started = time.perf_counter()
-        options, budget = self._options, self._options.token_budget or 0
+        options = self._options
         with self._engine.first_stage(self._question, options, query_vector) as (view, found, vectors):
             scores = self._engine.ranking_scores(found, options) if len(found) else None
-            result = self._choose(vectors, found, scores, expand, budget)
+            result = self._choose(vectors, found, scores, expand, options.k)
             if expand and (more := self._neighbours(view, found, result.chunks)):
                 found = found.followed_by(more)
                 scores = None if scores is None else with_lowest(scores, len(more))
-                result = self._choose(vectors, found, scores, expand, budget)
-            context, allowed = self._assembled(result), budget
-            while context.tokens > budget:  # a text may have more tokens than its parts together
-                allowed -= context.tokens - budget
-                context = self._assembled(self._choose(vectors, found, scores, expand, max(1, allowed)))
-                if not context.passages:
-                    raise ConfigError(
-                        f"token_budget {budget} is too small for any of {len(found)} candidates with its "
-                        "source and heading: give more"
-                    )
+                result = self._choose(vectors, found, scores, expand, options.k)
+            context = self._assembled(result)
+            while context.tokens > context.token_budget:  # a text may have more tokens than its parts
+                if len(result) <= len(options.must_include):
+                    raise ConfigError(f"must_include alone has {context.tokens} tokens: raise token_budget")
+                result = self._choose(vectors, found, scores, expand, len(result) - 1)
+                context = self._assembled(result)
         return replace(context, result=self._engine.described(context.result, found, started))
 
     def _neighbours(self, view: Collection, found: Candidates, picks: Sequence[Chunk]) -> Candidates:
@@ -178,25 +174,28 @@ class _Builder:
         return Candidates.from_records(near, [Hit(record.id, min(found.scores)) for record in near])
 
     def _choose(
-        self, vectors: FloatArray, found: Candidates, scores: FloatArray | None, expand: bool, budget: int
+        self,
+        vectors: FloatArray,
+        found: Candidates,
+        scores: FloatArray | None,
+        expand: bool,
+        most: int | None,
     ) -> RetrievalResult:
-        """The picks within the budget, by what their passages cost."""
-        options = replace(self._options, token_budget=budget)
+        """The picks within the budget, at most so many, by what their passages cost."""
         if not len(found):
-            return self._engine.choose(self._question, vectors, found, options)
+            return self._engine.choose(self._question, vectors, found, self._options)
+        budget = self._options.token_budget or 0
         chunks = found.chunks()
-        places = [place_of(chunk) for chunk in chunks]
-        near = adjacent_pairs(places)
-        pairs = [(one, other) for one, other in near if are_adjacent(places[one], places[other])]
+        pairs = adjacent_pairs([location_of(chunk) for chunk in chunks])
         apart = [self._text([chunk]) for chunk in chunks]
         together = [self._text([chunks[one], chunks[other]]) for one, other in pairs]
         alone = _passages(chunks[:1], [0.0], self._order)
         *counts, twice = self._count([*apart, *together, render(alone * 2, self._format)])
         least = min(counts[: len(apart)])
-        if least > (self._options.token_budget or 0):
+        if least > budget:
             raise ConfigError(
-                f"token_budget {self._options.token_budget} is too small: the shortest of {len(apart)} "
-                f"candidates has {least} tokens with its source and heading"
+                f"token_budget {budget} is too small: the shortest of {len(apart)} candidates has {least} "
+                f"tokens with its source and heading; give {least} or more"
             )
         # What two passages save (or cost) by standing in one text: marks at the ends of a text, separators.
         joined = 2 * counts[0] - twice
@@ -205,7 +204,7 @@ class _Builder:
             (one, other, max(0, costs[one] + costs[other] - (tokens - joined)))
             for (one, other), tokens in zip(pairs, counts[len(apart) :], strict=True)
         ]
-        options = replace(options, token_budget=max(1, budget - joined))
+        options = replace(self._options, k=most, token_budget=max(1, budget - joined))
         return self._engine.choose(
             self._question,
             vectors,
@@ -214,7 +213,7 @@ class _Builder:
             scores=scores,
             costs=costs,
             savings=savings,
-            adjacent=near if expand else (),
+            adjacent=pairs if expand else (),
         )
 
     def _count(self, texts: Sequence[str]) -> list[int]:
@@ -250,13 +249,13 @@ def _passages(chunks: Sequence[Chunk], gains: Sequence[float], order: Order) -> 
             Passage(
                 number=0,
                 text=merged.text,
-                source=source_of(members[0].metadata, members[0].id),
+                source=place_of(members[0].metadata, members[0].id),
                 heading="; ".join(dict.fromkeys(filter(None, (heading_of(one.metadata) for one in members)))),
                 chunk_ids=tuple(one.id for one in members),
                 gain=sum(gains[at] for at in merged.chunks),
             )
         )
-    places = {chunk.id: place_of(chunk) for chunk in chunks}
+    places = {chunk.id: location_of(chunk) for chunk in chunks}
     found.sort(key=lambda passage: -passage.gain)  # equal gains stay in the order of picks
     if order == "ends":
         found = [*found[0::2], *reversed(found[1::2])]

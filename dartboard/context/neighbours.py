@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from dartboard.context.merge import Place, place_of
+from dartboard.context.merge import Location, location_of
 from dartboard.stores import Collection, Filter, Record
 from dartboard.stores.filters import And, In
 from dartboard.types import Chunk
@@ -16,7 +16,7 @@ def read_neighbours(
     Chunks whose metadata do not say where they stand have no neighbours. ``where`` is the filter of the
     search: what it hides stays hidden.
     """
-    places = [place_of(chunk) for chunk in chunks if chunk.metadata.get("pieces") != 1]
+    places = [location_of(chunk) for chunk in chunks if chunk.metadata.get("pieces") != 1]
     there = {(place.document, place.position) for place in places if place is not None}
     wanted = {(document, position + step) for document, position in there for step in (-1, 1)} - there
     sources = {str(document[0]) for document, _ in wanted}
@@ -29,11 +29,11 @@ def read_neighbours(
         record
         for batch in collection.iterate(where=And((*near, *([] if where is None else [where]))))
         for record in batch
-        if (place := place_of(record.chunk)) is not None and (place.document, place.position) in wanted
+        if (place := location_of(record.chunk)) is not None and (place.document, place.position) in wanted
     ]
 
 
-def adjacent_pairs(places: Sequence[Place | None]) -> list[tuple[int, int]]:
+def adjacent_pairs(places: Sequence[Location | None]) -> list[tuple[int, int]]:
     """The pairs of chunks, by index, that follow each other in a document."""
     at = {(place.document, place.position): index for index, place in enumerate(places) if place is not None}
     following = ((index, at.get((document, position + 1))) for (document, position), index in at.items())

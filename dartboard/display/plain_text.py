@@ -72,7 +72,7 @@ def counted(number: int, what: str) -> str:
 
 def place_of(metadata: Mapping[str, Any], id: str) -> str:
     """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id if no document is known."""
-    where = " ".join(plain_text(str(metadata.get("source", id))).splitlines())
+    where = " ".join(plain_text(str(metadata.get("source") or id)).splitlines())
     if "page" in metadata:
         return f"{where}, page {clean(metadata['page'])}"
     if "start_line" in metadata:

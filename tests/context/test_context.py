@@ -84,6 +84,20 @@ def test_a_budget_that_fits_nothing(engine):
         engine.context(QUERY, token_budget=3)
 
 
+@pytest.mark.parametrize(
+    "count", [lambda text: 1 + len(text) ** 2 // 500, lambda text: 5], ids=["square", "5"]
+)
+def test_tokens_that_do_not_add_up(engine, count):
+    for budget in (130, 600, 4000):
+        try:
+            found = engine.context(QUERY, token_budget=budget, tokenizer=count)
+        except ConfigError as error:
+            assert f"token_budget {budget} is too small: the shortest of" in str(error)
+        else:
+            assert 0 < count(found.text) <= found.tokens <= budget
+    assert engine.context(QUERY, token_budget=4000, tokenizer=count).passages
+
+
 def test_citations_lead_to_chunks(engine):
     found = engine.context(QUERY, token_budget=300)
     cited = found.citations("A day [2], see also [1] and [77].")

@@ -61,6 +61,34 @@ def test_the_repeated_head_of_a_class_is_dropped():
     assert squeezed(merged.text) == squeezed(code)
 
 
+PAGE = """# Plans
+
+| plan | price |
+|---|---|
+| basic | five euros a month |
+| large | nine euros a month |
+
+```python
+def price(plan):
+    if plan == "basic":
+        return 5
+
+    return 9
+```
+
+1. First choose a plan
+   - nested under the first
+2. Then pay for it. It can be changed. At any time.
+"""
+
+
+@pytest.mark.parametrize("size", [4, 7, 12, 20])
+@pytest.mark.parametrize("name", ["plans.md", "plans.txt"])
+def test_lines_and_indentation_stay(name, size):
+    (merged,) = merge(chunks_of(PAGE, name=name, size=size, overlap=0, smallest=0))
+    assert merged.text == PAGE.strip()
+
+
 @pytest.mark.parametrize(
     "metadata",
     [
@@ -76,6 +104,19 @@ def test_chunks_of_unknown_place_stay_as_they_are(metadata):
     first = Chunk("a", "tea is", np.ones(2), {"source": "tea.md", "position": 0, "start": 0, "end": 6})
     other = Chunk("b", "tea is served", np.ones(2), metadata)
     assert [one.text for one in merge([other, first])] == ["tea is served", "tea is"]
+
+
+def test_offsets_that_mean_something_else_lose_no_text():
+    def part(id, position, start, end, text):
+        where = {"source": "talk.mp3", "position": position, "start": start, "end": end}
+        return Chunk(id, text, np.ones(2), where)
+
+    seconds = [part("a", 0, 0, 7, "Rotate the keys."), part("b", 1, 7, 12, "Both are accepted for a day.")]
+    assert [one.text for one in merge(seconds)] == [one.text for one in seconds]
+    versions = [part("v1", 0, 0, 10, "five euros"), part("v2", 0, 0, 10, "nine euros")]
+    assert [one.text for one in merge(versions)] == ["five euros", "nine euros"]
+    pages = [part("p1", 0, 0, 10, "first page"), part("p2", 1, 0, 11, "second page")]
+    assert [one.text for one in merge(pages)] == ["first page", "second page"]
 
 
 def test_documents_and_versions_are_not_mixed():
