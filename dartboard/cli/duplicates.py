@@ -1,7 +1,7 @@
 """``dartboard duplicates``: how redundant a corpus is, and how to clean it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -60,8 +60,9 @@ def duplicates(
         bool, typer.Option("--delete", help="Say which chunks would go; with --yes, delete them.")
     ] = False,
     keep: Annotated[
-        str, typer.Option(metavar="RULE", help="Which one of a group stays: newest, longest or first.")
-    ] = "first",
+        str | None,
+        typer.Option(metavar="RULE", help="Which one of a group stays: newest, longest or first (default)."),
+    ] = None,
     newest_by: Annotated[
         str | None,
         typer.Option(
@@ -69,13 +70,13 @@ def duplicates(
         ),
     ] = None,
     by: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="KIND",
-            help="What is deleted: exact copies; text, also nearly the same words; vectors, also what says "
-            "nearly the same, which may differ in a number or a name.",
+            help="What is deleted: exact copies; text (default), also nearly the same words; vectors, also "
+            "what says nearly the same, which may differ in a number or a name.",
         ),
-    ] = "text",
+    ] = None,
     to: Annotated[
         int | None,
         typer.Option(
@@ -112,8 +113,16 @@ def duplicates(
 
     if delete and to is not None:
         raise typer.BadParameter("--delete and --to exclude each other: give one of them")
-    if yes and not delete and to is None:
-        raise typer.BadParameter("--yes confirms --delete or --to: give one of them")
+    if (yes or undo_to) and not delete and to is None:
+        raise typer.BadParameter("--yes and --undo-to go with --delete or --to: give one of them")
+    if (keep or by or newest_by) and not delete:
+        raise typer.BadParameter("--keep, --by and --newest-by go with --delete")
+    if newest_by and keep != "newest":
+        raise typer.BadParameter("--newest-by goes with --keep newest")
+    if undo and (delete or to is not None):
+        raise typer.BadParameter("--undo brings back and deletes nothing: leave --delete and --to out")
+    if out and not out.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(out.parent)!r} for --out")
     if path is not None and (yes or undo):
         raise typer.BadParameter("PATH is not an index, so nothing can be deleted from it or brought back")
     if no_vectors and (similarity is not None or queries or to is not None or by == "vectors"):
@@ -133,11 +142,12 @@ def duplicates(
             )
             plan = None
             if delete:
-                plan = plan_deletion(report, keep=keep, by=by, newest_by=newest_by)  # type: ignore[arg-type]
+                plan = plan_deletion(report, keep=keep or "first", by=by or "text", newest_by=newest_by)  # type: ignore[arg-type]
             elif to is not None:
                 plan = plan_size(report, to, listen=listen)
         if out:
             out.write_text(report.to_html(), encoding="utf-8")
+        lost = _lost(plan, engine.collection) if plan else {}
         gone, file = None, undo_to or Path(f"deleted-{datetime.now():%Y%m%d-%H%M%S}.snapshot")
         if plan and yes:
             gone = _delete(plan, engine.collection, file)
@@ -150,7 +160,21 @@ def duplicates(
         return
     _draw(report, out)
     if plan is not None:
-        _draw_deletion(plan, gone, file)
+        _draw_deletion(plan, gone, file, lost)
+
+
+def _lost(plan: "Deletion", collection: "Collection") -> dict[str, str]:
+    """For the first chunks of a plan, the words that the chunk kept for them does not have there."""
+    from dartboard.display.plain_text import shortened
+    from dartboard.duplicates.report import word_diff
+
+    found = {}
+    for id, kept in list(plan.kept.items())[:_SHOWN]:
+        texts = [record.text for record in collection.get([kept, id])] if kept else []
+        if len(texts) == 2:
+            words = " … ".join(words for kind, words in word_diff(*texts) if kind == "added")
+            found[id] = shortened(words, _LONGEST_TEXT // 3)
+    return found
 
 
 def _lines(path: Path) -> list[str]:
@@ -268,7 +292,7 @@ def _draw(report: "DuplicateReport", out: Path | None) -> None:
         console.print(f"\nWritten to {out}.", markup=False, soft_wrap=True)
 
 
-def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path) -> None:
+def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path, lost: "Mapping[str, str]") -> None:
     from dartboard.cli.console import results
     from dartboard.display.plain_text import clean
 
@@ -277,7 +301,8 @@ def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path) -> No
         console.print(f"\n{len(plan.kept):,} of {plan.chunks:,} chunks would go:", markup=False)
         for id, kept in list(plan.kept.items())[:_SHOWN]:
             stays = f" ({kept} stays)" if kept else ""
-            console.print(clean(f"  {id}{stays}"), soft_wrap=True, markup=False)
+            words = f"; its own words: {lost[id]}" if lost.get(id) else ""
+            console.print(clean(f"  {id}{stays}{words}"), soft_wrap=True, markup=False)
         console.print("Nothing was deleted; --yes does it (--json lists them all).", soft_wrap=True)
         return
     console.print(f"\n{len(gone):,} chunks deleted.", markup=False)

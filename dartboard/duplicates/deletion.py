@@ -149,6 +149,8 @@ def plan_size(report: DuplicateReport, size: int, *, listen: Listener = silent) 
     corpus = report.corpus
     if corpus.vectors is None or report.sigma is None:
         raise ConfigError("the most informative chunks are found by vectors: make the report with vectors")
+    if not isinstance(size, int) or isinstance(size, bool):
+        raise ConfigError(f"the number of chunks to keep must be a whole number, got {size!r}")
     if not 1 <= size <= len(corpus):
         raise ConfigError(f"the number of chunks to keep must be in 1 to {len(corpus):,}, got {size:,}")
     first = np.unique(report.text_groups)
@@ -173,9 +175,12 @@ def undo_deletion(collection: Collection, undo: str | Path) -> tuple[int, int]:
         How many chunks are back, and how many of the file were left out because their id is there.
 
     Raises:
+        ConfigError: the file is of another collection.
         StoreFormatError: the file is damaged, or of another model.
     """
-    _, manifest, batches = read_snapshot_file(undo)
+    name, manifest, batches = read_snapshot_file(undo)
+    if name != collection.name:
+        raise ConfigError(f"{undo} has chunks of collection {name!r}, not of {collection.name!r}")
     if (manifest.model, manifest.dimension) != (collection.manifest.model, collection.manifest.dimension):
         raise StoreFormatError(
             f"{undo} has vectors of {manifest.model_name or manifest.model!r}, the collection those of "

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import combinations
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -173,9 +174,12 @@ def find_duplicates(
     listen: Listener = silent,
 ) -> DuplicateReport:
     """What :meth:`dartboard.engine.Engine.duplicates` does; see there."""
-    if queries is not None and (not queries or not all(query.strip() for query in queries)):
-        raise InvalidInputError("queries must be one or more texts, none of them blank")
-    if similarity is not None and not 0.0 < similarity <= 1.0:
+    for name, given in (("queries", queries), ("fields", fields)):
+        if isinstance(given, str) or not all(isinstance(one, str) and one.strip() for one in given or ()):
+            raise InvalidInputError(f"{name} must be a list of texts, none of them blank; got {given!r}")
+    if queries is not None and not queries:
+        raise InvalidInputError("queries must be one or more texts, or None for titles of the corpus")
+    if similarity is not None and not (isinstance(similarity, Real) and 0.0 < similarity <= 1.0):
         raise ConfigError(f"similarity must be a cosine above 0 and at most 1, got {similarity}")
     corpus = read_collection(engine.collection, fields=fields, vectors=vectors, listen=listen)
     if not vectors:

@@ -57,13 +57,17 @@ def test_deleting_asks_first_and_can_be_undone(rows, cache, capsys):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--yes"], 2, "--yes confirms --delete or --to"),
+        (["--yes"], 2, "--yes and --undo-to go with --delete or --to"),
         (["--delete", "--to", "3"], 2, "exclude each other"),
         (["rows.jsonl", "--delete", "--yes"], 2, "not an index"),
         (["rows.jsonl", "--no-vectors", "--to", "3"], 2, "--no-vectors excludes"),
         (["rows.jsonl", "--no-vectors", "--field", "colour"], 1, "no chunk has the metadata field 'colour'"),
         (["rows.jsonl", "--no-vectors", "--delete", "--keep", "best"], 1, "newest, longest, first"),
         (["missing.jsonl", "--no-vectors"], 1, "missing.jsonl"),
+        (["--keep", "newest"], 2, "--keep, --by and --newest-by go with --delete"),
+        (["--delete", "--newest-by", "version"], 2, "--newest-by goes with --keep newest"),
+        (["--undo", "x.snapshot", "--delete"], 2, "--undo brings back and deletes nothing"),
+        (["--out", "nowhere/report.html"], 2, "there is no folder 'nowhere' for --out"),
         ([], 1, "there is no index"),
         (["--undo", "missing"], 1, "there is no index"),
     ],
