@@ -150,7 +150,7 @@ def _judge(
         )
     if failed := failures(mined.controls):
         raise DatasetError(
-            f"the judge failed its controls: {'; '.join(failed)}. {file} is marked as not verified and has no "
+            f"the judge failed its controls: {'; '.join(failed)}. {file} is marked as not verified, without "
             "exports: look at its errors and reasons, and take another judge"
         )
     if any(problem.level == "error" for problem in problems):  # pragma: no cover - it was just written

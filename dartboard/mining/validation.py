@@ -2,8 +2,9 @@
 
 Errors: what breaks the schema, keys that nobody knows, a file that was cut short, what occurs twice, a
 positive whose evidence does not stand in its text, a kernel that is not among the positives, and control
-rates that are missing or do not fit their counts or the pairs, and a judge that failed its controls. Warnings: what can be meant, but is worth a
-look, such as a question without a positive context, or a change since the file was written.
+rates that are missing or do not fit their counts or the pairs, and a judge that failed its controls.
+Warnings: what can be meant, but is worth a look, such as a question without a positive context, or a change
+since the file was written.
 
 By hand, and not by pydantic: that knows no lines of a file, and most of this compares parts of it with each
 other.

@@ -28,7 +28,7 @@ from dartboard.mining.judges.evidence import stands_in
 pytest.importorskip("xllamacpp", reason="no xllamacpp: pip install xllamacpp")
 
 NOTES = {
-    "keys.md": "# Keys\n\nThe signing keys are rotated on the first day of every month by the platform team.\n",
+    "keys.md": "# Keys\n\nThe signing keys are rotated on the first day of a month by the platform team.\n",
     "logs.md": "# Logs\n\nAccess logs are kept for ninety days. Then a job deletes them every night.\n",
     "tea.md": "# Tea\n\nGreen tea is brewed with water of 80 degrees for two minutes.\n",
 }
@@ -44,7 +44,7 @@ def url():
         weights = verified_path(file)
     except ModelError as error:
         pytest.skip(str(error))
-    with served(weights) as address:
+    with served(weights, longest=100) as address:  # left alone, it repeats itself for ever
         yield address
 
 
