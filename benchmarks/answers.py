@@ -312,5 +312,74 @@ def _cell(group: Sequence[Asked], journal: Journal, condition: str, kind: str) -
     return found
 
 
+# The page
+
+LABELS = {
+    "cosine": "nearest neighbours",
+    "mmr-0.5": "MMR .5",
+    "mmr-0.7": "MMR .7",
+    "dedup-0.9": "near-duplicate filter .90",
+    OURS: "Dartboard",
+}
+FEWEST = 30
+"""Questions below which a difference is not discussed."""
+
+
+def headline(found: dict[str, Any]) -> str:
+    """Markdown: what was asked, and how much of it."""
+    asked = ", ".join(f"{name} {one['questions']}" for name, one in found["sets"].items() if name != "all")
+    whole = found["sets"]["all"]["questions"]
+    lines = [
+        f"Model: `{found['model']}`. Questions so far: {whole} ({asked}), {found['contexts']} contexts, "
+        f"{found['prompts']} different prompts, {found['seconds']:.0f} s each at the median, one thread, other "
+        "work beside."
+    ]
+    if whole < FEWEST:
+        lines += [
+            "",
+            f"**{whole} questions decide nothing.** The tables show that the measurement runs, not who is "
+            "better, and intervals of so few mean nothing. The same command goes on from its journal.",
+        ]
+    return "\n".join(lines)
+
+
+def table(found: dict[str, Any]) -> str:
+    """Markdown: all sets together, every condition and context."""
+    lines = []
+    for condition, kinds in found["sets"]["all"]["conditions"].items():
+        for kind, systems in kinds.items():
+            lines += [
+                f"**Corpus {condition if condition == 'as it is' else 'with ' + condition}, {kind}**",
+                "",
+                "| | exact match | F1 | contains the answer | answer in context | Dartboard more, contains |",
+                "|---|---|---|---|---|---|",
+            ]
+            for system, scores in systems.items():
+                cells = " | ".join(f"{scores[measure]['mean']:.2f}" for measure in MEASURES)
+                more = ""
+                if system != OURS:
+                    difference, low, high = scores["contains"]["ours_more"]
+                    more = f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
+                lines.append(f"| {LABELS[system]} | {cells} | {more} |")
+            lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def verdicts(found: dict[str, Any]) -> str:
+    """Markdown: set by set, where Dartboard's interval against a rival excludes 0, and where it does not."""
+    known = {name: one for name, one in found["sets"].items() if one["questions"] >= FEWEST}
+    if not known:
+        return f"No set has {FEWEST} questions yet: nothing can be said."
+    rows: dict[str, list[str]] = {"gains": [], "loses": [], "no difference shown": []}
+    for name, one in known.items():
+        for condition, kinds in one["conditions"].items():
+            for kind, systems in kinds.items():
+                for system in SYSTEMS[:-1]:
+                    _, low, high = systems[system]["contains"]["ours_more"]
+                    told = "gains" if low > 0 else "loses" if high < 0 else "no difference shown"
+                    rows[told].append(f"{name}, {condition}, {kind}, against {LABELS[system]}")
+    return "\n".join(f"- {told}: {'; '.join(cells) or 'nowhere'}" for told, cells in rows.items())
+
+
 if __name__ == "__main__":
     main()

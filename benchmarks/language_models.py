@@ -82,10 +82,9 @@ def main() -> None:
     parser.add_argument("name", nargs="?", choices=list(MODELS), help="fetch this one and print its path")
     parser.add_argument("--serve", type=Path, metavar="FILE", help="serve a GGUF file until stdin ends")
     parser.add_argument("--context", type=int, default=4096, help="tokens of prompt and answer")
-    parser.add_argument("--longest", type=int, default=-1, help="tokens of an answer; -1 is no limit")
     options = parser.parse_args()
     if options.serve:
-        _serve(options.serve, options.context, options.longest)
+        _serve(options.serve, options.context)
     elif options.name:
         print(fetched(MODELS[options.name]))
     else:
@@ -132,20 +131,19 @@ def _check(path: Path, model: LanguageModel) -> None:
 
 
 @contextmanager
-def served(path: Path, *, context: int = 4096, longest: int = -1) -> Iterator[str]:
+def served(path: Path, *, context: int = 4096) -> Iterator[str]:
     """The base URL of an OpenAI-compatible server with this model, in a process that ends with this block.
 
     Args:
         path: a GGUF file.
         context: how many tokens prompt and answer may have together.
-        longest: the server ends an answer after so many tokens, whatever was asked for; -1 is no limit.
 
     Raises:
         RuntimeError: the server did not start; the message has what it wrote last.
     """
     with tempfile.TemporaryFile("w+") as log:
         command = [sys.executable, __file__, "--serve", str(path)]
-        command += ["--context", str(context), "--longest", str(longest)]
+        command += ["--context", str(context)]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
@@ -162,7 +160,7 @@ def served(path: Path, *, context: int = 4096, longest: int = -1) -> Iterator[st
                 process.terminate()
 
 
-def _serve(path: Path, context: int, longest: int) -> None:
+def _serve(path: Path, context: int) -> None:
     """Print the address, then serve until stdin ends: no server outlives whoever started it."""
     from xllamacpp import CommonParams, Server
 
@@ -170,7 +168,6 @@ def _serve(path: Path, context: int, longest: int) -> None:
     params = CommonParams()
     params.model.path = str(path)
     params.n_ctx = context
-    params.n_predict = longest
     params.n_parallel = 1
     # Threads wait for each other by spinning: with other work beside, two are slower than one.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1

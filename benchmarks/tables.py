@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks import (  # noqa: E402
+    answers,
     comparison_tables,
     copies,
     decision_tables,
@@ -128,6 +129,11 @@ def fresh_sections() -> Mapping[Path, str]:
         "benchmarks/failed-experiments.md": {
             "intent": natural_tables.intent_table(natural_tables.default(natural)),
             "said": natural_tables.intent(natural_tables.default(natural)),
+        },
+        "benchmarks/answers.md": {
+            "asked": answers.headline(results("answers")),
+            "answers": answers.table(results("answers")),
+            "verdicts": answers.verdicts(results("answers")),
         },
         "benchmarks/questions.md": {
             "questions": questions.table(results("questions")),

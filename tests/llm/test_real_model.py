@@ -44,7 +44,8 @@ def url():
         weights = verified_path(file)
     except ModelError as error:
         pytest.skip(str(error))
-    with served(weights, longest=100) as address:  # left alone, it repeats itself for ever
+    # A small context: it repeats itself until that is full.
+    with served(weights, context=1024) as address:
         yield address
 
 
@@ -79,7 +80,10 @@ def test_the_pieces_of_an_answer_come_one_by_one(url):
 
 def test_the_service_survives_a_client_that_leaves(url, index):
     command = [sys.executable, "-m", "dartboard", "serve", "--store", str(index), "--port", "0"]
-    environment = os.environ | {"DARTBOARD_ANSWER_MODEL": f"openai:smollm2@{url}"}
+    environment = os.environ | {
+        "DARTBOARD_ANSWER_MODEL": f"openai:smollm2@{url}",
+        "DARTBOARD_ANSWER_TOKENS": "40",
+    }
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
         try:
