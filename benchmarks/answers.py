@@ -331,8 +331,8 @@ def headline(found: dict[str, Any]) -> str:
     whole = found["sets"]["all"]["questions"]
     lines = [
         f"Model: `{found['model']}`. Questions so far: {whole} ({asked}), {found['contexts']} contexts, "
-        f"{found['prompts']} different prompts, {found['seconds']:.0f} s each at the median, one thread, other "
-        "work beside."
+        f"{found['prompts']} different prompts, {found['seconds']:.0f} s each at the median, one thread, "
+        "other work beside."
     ]
     if whole < FEWEST:
         lines += [
