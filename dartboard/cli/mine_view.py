@@ -86,6 +86,8 @@ def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: flo
 
 def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -> None:
     """What a run found, how far to trust it, and what to do with it."""
+    from dartboard.mining.controls import failures
+
     pairs = mined.pairs
     console.print(
         f"[bold]{len(pairs)} questions[/bold] on {escape(mined.corpus)}, judged by {escape(mined.judge)}: "
@@ -114,7 +116,7 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
     for reason, count in list(mined.unsure_reasons.items())[:_REASONS]:
         console.print(f"Unsure ({count}): {reason}", soft_wrap=True, markup=False)
     console.print(f"Cost: {told_cost(spent)}.")
-    if not mined.positives:
+    if not mined.positives or failures(mined.controls):
         console.print(f"\nWritten to {file}.", soft_wrap=True, markup=False)
         return
     console.print(f"\nWritten to {file}. Next:", soft_wrap=True, markup=False)

@@ -46,7 +46,8 @@ def load_mined(path: str | Path) -> TextDataset:
         The data set without embeddings.
 
     Raises:
-        DatasetError: the file is missing, malformed or truncated; the message names the line.
+        DatasetError: the file is missing, malformed, truncated, or marked as not verified; the message names
+            the line.
     """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
     builder = _Builder()
@@ -156,6 +157,12 @@ def _read_pairs(path: Path) -> Iterator[Fields]:
     if "pairs" not in root.entries:
         raise root.error("'pairs' is missing: the file must have a list of them at its top")
     check_end(root)
+    if root.has("verified") and str(root.entries["verified"].value).lower() != "true":
+        raise root.error(
+            "the judge of this data set failed its controls, so its labels are not verified: mine again with "
+            "another judge (dartboard mine validate says more)",
+            root.entries["verified"],
+        )
     yield from root.mappings("pairs")
 
 

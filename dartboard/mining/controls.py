@@ -19,11 +19,14 @@ case's id alone.
 
 The intervals are Wilson's. The negatives of one case resemble each other, so the interval over all kinds
 counts each case once, whatever the number of its negatives.
+
+A judge *fails* its controls where it is wrong or UNSURE on more than half of the positive or of the negative
+ones: a coin does better. Its labels are written, marked as not verified.
 """
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -39,6 +42,9 @@ from dartboard.mining.judges.base import Judge, Label, Verdict
 ControlKind = Literal["zero", "positive", "negative", "stuffed", "injected"]
 NEGATIVES: tuple[ControlKind, ...] = ("negative", "stuffed", "injected")
 KINDS: tuple[ControlKind, ...] = ("zero", "positive", *NEGATIVES)
+
+FAILED = 0.5
+"""A judge that is wrong or UNSURE on more of its controls than this does worse than a coin."""
 
 REPEATS = 3
 """How often a stuffed passage holds each word of the question."""
@@ -241,6 +247,25 @@ def run_controls(
         seed=seed,
         answered=tuple(zip(controls, verdicts, strict=True)),
     )
+
+
+def failures(controls: Mapping[str, Any]) -> list[str]:
+    """Why these controls, as a data set holds them, do not vouch for the labels; empty where they do.
+
+    Args:
+        controls: what :meth:`Controls.to_plain` gives.
+
+    Returns:
+        One sentence for the negative controls and one for the positive ones, where the judge failed them.
+    """
+    told = []
+    for name, kind in (("false_positive", "negative"), ("false_negative", "positive")):
+        rate = controls.get(name, {})
+        wrong, unsure = rate.get("errors", 0), rate.get("unsure", 0)
+        asked = rate.get("decided", 0) + unsure
+        if asked and wrong + unsure > FAILED * asked:
+            told.append(f"of {asked} {kind} controls it was wrong on {wrong} and unsure of {unsure}")
+    return told
 
 
 def stuffed(document: Document, question: str, draw: random.Random) -> Document:

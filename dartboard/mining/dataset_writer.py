@@ -23,6 +23,7 @@ from dartboard.datasets.mined import END, text_dataset
 from dartboard.datasets.text_dataset import Passage, TextDataset
 from dartboard.datasets.trec import write_qrels
 from dartboard.errors import DatasetError, MissingExtraError
+from dartboard.mining.controls import failures
 from dartboard.mining.dataset import FILE, JudgedContext, Kernel, Mined, Pair
 
 FORMAT = "dartboard retrieval data set"
@@ -57,6 +58,8 @@ def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> 
         mined: what a run found.
         folder: made where it is not there.
         exports: whether the forms for other tools, a BEIR folder with facets and TREC qrels, are written.
+            They cannot say how far to trust them: where the judge failed its controls they are not written,
+            and those of an earlier run are removed.
 
     Returns:
         The path of the YAML file.
@@ -66,7 +69,10 @@ def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> 
     file = target / FILE
     written = plain(mined)
     write_atomically(file, _yaml_text(written))
-    if exports:
+    if "verified" in written:
+        shutil.rmtree(target / "beir", ignore_errors=True)
+        (target / "qrels.txt").unlink(missing_ok=True)
+    elif exports:
         _export(text_dataset(file.stem, written["pairs"]), target)
     return file
 
@@ -117,6 +123,7 @@ def plain(mined: Mined) -> dict[str, Any]:
         {
             "format": FORMAT,
             "version": VERSION,
+            **({"verified": False} if failures(mined.controls) else {}),
             "corpus": {"name": mined.corpus, "fingerprint": mined.fingerprint},
             "judge": {"name": mined.judge, "prompt_version": mined.prompt_version},
             "controls": mined.controls,

@@ -2,8 +2,9 @@
 
 Errors: what breaks the schema, keys that nobody knows, a file that was cut short, what occurs twice, a
 positive whose evidence does not stand in its text, a kernel that is not among the positives, and control
-rates that are missing or do not fit their counts or the pairs. Warnings: what can be meant, but is worth a
-look, such as a question without a positive context, or a change since the file was written.
+rates that are missing or do not fit their counts or the pairs, and a judge that failed its controls.
+Warnings: what can be meant, but is worth a look, such as a question without a positive context, or a change
+since the file was written.
 
 By hand, and not by pydantic: that knows no lines of a file, and most of this compares parts of it with each
 other.
@@ -51,7 +52,18 @@ def _names(of: type) -> list[str]:
 
 
 # The keys that each part of the file may have.
-_TOP_KEYS = ["format", "version", "corpus", "judge", "controls", "agreement", "settings", "pairs", END]
+_TOP_KEYS = [
+    "format",
+    "version",
+    "verified",
+    "corpus",
+    "judge",
+    "controls",
+    "agreement",
+    "settings",
+    "pairs",
+    END,
+]
 _PART_KEYS = {
     "corpus": ["name", "fingerprint"],
     "judge": ["name", "prompt_version"],
@@ -155,6 +167,9 @@ def _check_head(root: Fields, found: ProblemReport) -> None:
         if (part := found.mapping(root, name)) is not None:
             found.unknown(part, keys, f" in {name!r}")
     _check_format(root, found)
+    if root.has("verified") and not _flag(root, "verified", found):
+        message = "the judge failed its controls: these labels are not verified, take another judge"
+        found.add(root.entries["verified"], message)
     _check_controls(root, found)
     _check_agreement(root, found)
 

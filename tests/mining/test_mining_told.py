@@ -33,13 +33,47 @@ def test_what_the_controls_say_against_a_judge_is_told(house, tmp_path, capsys):
     with YesMan() as server:
         server.override = lambda body: (200, {}, reply(server.answer(body)))
         run = ["mine", "run", *house, *FEW, "--judge", f"openai:yes@{server.url}", "--no-kernels"]
-        assert main([*run, *into(tmp_path)]) == 0
-        told = " ".join(capsys.readouterr().err.split())
+        assert main([*run, *into(tmp_path)]) == 1
+        said = capsys.readouterr()
+        told = " ".join(said.err.split())
+        assert "dartboard eval" not in said.out
+        assert "failed its controls: of " in told and "negative controls it was wrong on 8" in told
         assert "the judge was wrong on 8 of 8 negative controls (100%): do not trust" in told
         assert "does not fence" not in told
-        assert main([*run, "--prompt", "seed-1", "--out", str(tmp_path / "seed")]) == 0
+        assert main([*run, "--prompt", "seed-1", "--out", str(tmp_path / "seed")]) == 1
     told = " ".join(capsys.readouterr().err.split())
     assert "the prompt seed-1 does not fence contexts: an order inside one reaches the judge" in told
+
+
+def test_a_judge_that_fails_its_controls_verifies_nothing(house, tmp_path, capsys):
+    out = tmp_path / "m"
+    run = ["mine", "run", *house, *FEW, "--no-kernels", "--out", str(out)]
+    assert main([*run, "--judge", "answers"]) == 0
+    assert (out / "beir").is_dir() and (out / "qrels.txt").exists()
+    (out / "journal.jsonl").unlink()
+
+    class Prose(FaultyServer):
+        """Says NO once, so that it is not given up, and then nothing that can be read."""
+
+        asked = 0
+
+    with Prose() as server:
+
+        def answer(body):
+            server.asked += 1
+            odd = server.asked % 3
+            return (200, {}, reply("I think so." if odd else '{"label": "NO", "reason": "not there"}'))
+
+        server.override = answer
+        assert main([*run, "--judge", f"openai:prose@{server.url}", "--concurrency", "1"]) == 1
+    capsys.readouterr()
+    file = out / "retrieval_dataset.yaml"
+    assert yaml.safe_load(file.read_text())["verified"] is False
+    assert not (out / "beir").exists() and not (out / "qrels.txt").exists()
+    assert main(["mine", "validate", str(out)]) == 1
+    assert "error: the judge failed its controls" in capsys.readouterr().out
+    assert main(["eval", "--dataset", str(file), "--systems", "cosine", "--out", str(tmp_path / "r")]) == 1
+    assert "failed its controls, so its labels are not verified" in " ".join(capsys.readouterr().err.split())
 
 
 def reply(content):
@@ -78,7 +112,7 @@ def test_a_judge_without_errors_is_trusted_though_targets_are_not_enough(tmp_pat
     assert "dartboard eval --dataset" in page
     assert main(["mine", "validate", str(tmp_path / "m")]) == 0
     assert "is sound." in capsys.readouterr().out
-    assert main([*run[:-1], str(tmp_path / "other"), "--no-kernels"]) == 0
+    assert main([*run[:-1], str(tmp_path / "other"), "--no-kernels"]) == 1
     told = " ".join(capsys.readouterr().err.split())
     assert "wrong on 3 of 4 positive controls" in told
     assert "Or targets are not enough for an answer, which only a run with kernels finds out" in told
@@ -100,7 +134,7 @@ def test_a_run_without_positives_warns_and_does_not_suggest_eval(tmp_path, capsy
     for door in range(1, 5):
         registry.write_text(registry.read_text().replace(f'"{code(door)}"', '"nowhere to be found"'))
     run = ["mine", "run", str(registry), "--corpus", corpus, *FEW, "--judge", "answers", *into(tmp_path)]
-    assert main([*run, *shown]) == 0
+    assert main([*run, *shown]) == 1
     told = capsys.readouterr()
     assert "no context is positive: nothing can be measured with this data set" in " ".join(told.err.split())
     assert "dartboard eval" not in told.out and "dartboard calibrate" not in told.out

