@@ -47,7 +47,7 @@ class Context:
     Args:
         question: The question.
         text: The passages in the format that was asked for.
-        tokens: How many tokens the text has, by the reader's tokenizer.
+        tokens: How many tokens the text has, by the reader's tokenizer; at least one for 16 characters.
         token_budget: How many it may have.
         passages: The passages in the order of the text; an answer cites them by their numbers.
         order, format: As asked for.
@@ -184,37 +184,48 @@ class _Builder:
         """The picks within the budget, at most so many, by what their passages cost."""
         if not len(found):
             return self._engine.choose(self._question, vectors, found, self._options)
-        budget = self._options.token_budget or 0
         chunks = found.chunks()
         pairs = adjacent_pairs([location_of(chunk) for chunk in chunks])
+        costs, savings, budget = self._costs(chunks, pairs)
+        return self._engine.choose(
+            self._question,
+            vectors,
+            found,
+            replace(self._options, k=most, token_budget=budget),
+            scores=scores,
+            costs=costs,
+            savings=savings,
+            adjacent=pairs if expand else (),
+        )
+
+    def _costs(
+        self, chunks: Sequence[Chunk], pairs: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], list[tuple[int, int, int]], int]:
+        """The tokens of each chunk as a passage, what pairs save by merging, and the budget for these.
+
+        Two passages in one text have fewer tokens than in two, because the marks at the ends of a text count
+        once (or more, because of what separates them). With this difference d, n passages of c tokens each
+        have n·c - (n - 1)·d, so c - d is charged for each, against the budget less d.
+        """
+        budget = self._options.token_budget or 0
         apart = [self._text([chunk]) for chunk in chunks]
         together = [self._text([chunks[one], chunks[other]]) for one, other in pairs]
-        alone = _passages(chunks[:1], [0.0], self._order)
-        *counts, twice = self._count([*apart, *together, render(alone * 2, self._format)])
+        first = _passages(chunks[:1], [0.0], self._order)
+        *counts, twice = self._count([*apart, *together, render(first * 2, self._format)])
         least = min(counts[: len(apart)])
         if least > budget:
             raise ConfigError(
                 f"token_budget {budget} is too small: the shortest of {len(apart)} candidates has {least} "
                 f"tokens with its source and heading; give {least} or more"
             )
-        # What two passages save (or cost) by standing in one text: marks at the ends of a text, separators.
-        joined = 2 * counts[0] - twice
-        costs = [max(1, count - joined) for count in counts[: len(apart)]]
+        difference = 2 * counts[0] - twice
+        charged = [max(1, count - difference) for count in counts]
+        costs, merged = charged[: len(apart)], charged[len(apart) :]
         savings = [
-            (one, other, max(0, costs[one] + costs[other] - (tokens - joined)))
-            for (one, other), tokens in zip(pairs, counts[len(apart) :], strict=True)
+            (one, other, max(0, costs[one] + costs[other] - tokens))
+            for (one, other), tokens in zip(pairs, merged, strict=True)
         ]
-        options = replace(self._options, k=most, token_budget=max(1, budget - joined))
-        return self._engine.choose(
-            self._question,
-            vectors,
-            found,
-            options,
-            scores=scores,
-            costs=costs,
-            savings=savings,
-            adjacent=pairs if expand else (),
-        )
+        return costs, savings, max(1, budget - difference)
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text; those that were counted before are not counted again."""

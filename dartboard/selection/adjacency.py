@@ -7,6 +7,10 @@ So the probable targets of a question include the neighbours of the chunks that 
 
 where A spreads the probability of a chunk evenly over its neighbours, and β is ``SHARE``. A chunk without
 neighbours keeps what it has.
+
+With β = .2 instead of 0, contexts of 1,600 tokens hold .54 of a section of jest's documentation instead of
+.42, and something of the section as often within the interval (.89, .90). β = .4 holds .55 and finds .86
+(``docs/how-to/context.md``).
 """
 
 from collections.abc import Sequence
