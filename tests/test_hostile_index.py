@@ -103,6 +103,7 @@ def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path
     index = OpenIndex(str(attacker.index(tmp_path / "theirs", kind)))
     calls = {
         "search": {"query": QUESTION},
+        "context": {"query": QUESTION},
         "select": {"query": QUESTION, "texts": ["a", "b"]},
         "explain": {"query": QUESTION, "id": "x"},
     }
@@ -126,6 +127,8 @@ def test_programs_send_nothing(kind, attacker, victim, tmp_path):
     with Engine.open(store) as engine:
         for work in (
             lambda: engine.search(QUESTION),
+            lambda: engine.context(QUESTION),
+            lambda: engine.duplicates(),
             lambda: engine.candidates(QUESTION),
             lambda: engine.model,
             lambda: engine.model_wanted,
