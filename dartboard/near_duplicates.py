@@ -172,14 +172,15 @@ class _Pool:
         rank[by_rarity] = np.arange(len(text)) - (np.cumsum(self.sizes) - self.sizes)[text[by_rarity]]
         rare = rank <= (1 - CONTAINMENT) * self.sizes[text]
         del order, frequency, by_rarity, rank
-        found = [np.stack([text[first], text], axis=1)[rare | rare[first]]]
+        found, collected = [np.stack([text[first], text], axis=1)[rare | rare[first]]], 0
         for step in range(1, min(_NEIGHBOURS, len(shingle))):
             equal = np.flatnonzero((shingle[step:] == shingle[:-step]) & (rare[step:] | rare[:-step]))
             if not len(equal):
                 break
             found.append(np.stack([text[equal], text[equal + step]], axis=1))
-            if sum(map(len, found[1:])) > _PAIRS:
-                found = [_unique(np.concatenate(found), len(self.starts))]
+            collected += len(equal)
+            if collected > _PAIRS:
+                found, collected = [_unique(np.concatenate(found), len(self.starts))], 0
         return _unique(np.concatenate(found), len(self.starts))
 
     def alike(self, pairs: IntArray) -> _Bools:
