@@ -10,6 +10,9 @@ fit. Questions whose answer is yes or no are left out.
 
 ``sections``: jest's documentation, newest release, a document a section, asked for by its title. Measured is
 how much of the section stands in the context, for sections of three chunks and more.
+
+``--spread FOLDER …`` measures the same along β of ``dartboard.selection.adjacency``, on documentation in the
+layout that ``benchmarks/held_out.py`` makes, without the rivals.
 """
 
 import argparse
@@ -18,8 +21,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -27,6 +32,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT.parent))  # run as a script, this file finds its neighbours
 
 from benchmarks.measuring import data_folder  # noqa: E402
+from dartboard import core  # noqa: E402
 from dartboard.context.context import _passages  # noqa: E402
 from dartboard.context.formats import render  # noqa: E402
 from dartboard.datasets import load_text, progress_bar  # noqa: E402
@@ -41,10 +47,12 @@ from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
 from dartboard.ingest.documents import digest  # noqa: E402
 from dartboard.mining.judges.answer_judge import first_match  # noqa: E402
 from dartboard.selection import MMR  # noqa: E402
+from dartboard.selection.adjacency import spread_to_neighbours  # noqa: E402
 from dartboard.stores.memory import MemoryStore  # noqa: E402
 from dartboard.types import Chunk  # noqa: E402
 
 BUDGETS = (200, 400, 800, 1600)
+SHARES = (1e-9, 0.1, 0.2, 0.4)
 CHUNKS = ChunkingConfig(size=64, overlap=16)
 SETS = {
     "HotpotQA": ("hotpotqa_dev200", False),
@@ -67,15 +75,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--sets", nargs="+", choices=[*SETS, "sections"], default=[*SETS, "sections"])
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "context.json")
+    parser.add_argument("--spread", nargs="+", type=Path, metavar="FOLDER", help="measure along β only")
     options = parser.parse_args()
     model = CachedModel(default_model())
     found: dict[str, Any] = {"model": model.name, "chunks": CHUNKS.to_json(), "sets": {}}
     if options.out.exists():
         found["sets"] = json.loads(options.out.read_text())["sets"]
         found["sections"] = json.loads(options.out.read_text()).get("sections")
-    for name in options.sets:
+        found["spread"] = json.loads(options.out.read_text()).get("spread", {})
+    for folder in options.spread or ():
+        found.setdefault("spread", {})[folder.name] = sections(folder, model, along_shares)
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+    for name in () if options.spread else options.sets:
         if name == "sections":
-            found["sections"] = sections(model)
+            found["sections"] = sections(data_folder("jest_versions") / "jest_versions", model, systems)
         else:
             folder, edited = SETS[name]
             found["sets"][name] = measured(folder, indexed(documents(folder, edited), model))
@@ -196,10 +209,23 @@ def measured(folder: str, engine: Engine) -> dict[str, Any]:
     }
 
 
-def sections(model: CachedModel) -> dict[str, Any]:
+def along_shares(engine: Engine) -> dict[str, Fill]:
+    """Contexts by β, the share of a chunk's probability that goes to its neighbours."""
+
+    def fill(share: float) -> Fill:
+        def filled(question: str, budget: int) -> str:
+            with patch.object(core, "spread_to_neighbours", partial(spread_to_neighbours, share=share)):
+                return engine.context(question, token_budget=budget).text
+
+        return filled
+
+    return {f"β = {share:.1g}" if share > 1e-6 else "β = 0": fill(share) for share in SHARES}
+
+
+def sections(
+    folder: Path, model: CachedModel, systems: Callable[[Engine], dict[str, Fill]]
+) -> dict[str, Any]:
     """The share of a section's runs of five words in the context, and how often it is a tenth or more."""
-    name = "jest_versions"
-    folder = data_folder(name) / name
     rows = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
     newest = max(row["metadata"]["version"] for row in rows)
     some = [
@@ -224,10 +250,11 @@ def sections(model: CachedModel) -> dict[str, Any]:
             asked.append((titles[query_id], source))
     asked = asked[::2]  # half of them take long enough
     shares: dict[str, list[list[float]]] = {}
+    filling = systems(engine)
     with progress_bar() as listen:
         for done, (question, source) in enumerate(asked):
             listen("Asking", done, len(asked))
-            for system, fill in systems(engine).items():
+            for system, fill in filling.items():
                 there = [texts[source] & set(runs(fill(question, budget), 5)) for budget in BUDGETS]
                 shares.setdefault(system, []).append([len(one) / len(texts[source]) for one in there])
     columns = {system: np.array(values) for system, values in shares.items()}

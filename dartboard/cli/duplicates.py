@@ -297,6 +297,9 @@ def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path, lost:
     from dartboard.display.plain_text import clean
 
     console = results()
+    if gone is None and not plan.kept:
+        console.print("\nNo chunk would go.")
+        return
     if gone is None:
         console.print(f"\n{len(plan.kept):,} of {plan.chunks:,} chunks would go:", markup=False)
         for id, kept in list(plan.kept.items())[:_SHOWN]:

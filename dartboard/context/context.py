@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
+from dartboard.config import check_choice
 from dartboard.context.formats import Format, Passage, render
 from dartboard.context.merge import location_of, merge
 from dartboard.context.neighbours import adjacent_pairs, read_neighbours
@@ -128,9 +129,8 @@ def build_context(
 
 def check_options(options: SearchOptions, order: str, format: str = "markdown") -> None:
     """Raise a ``ConfigError`` unless a context can be made so."""
-    for name, value, allowed in (("order", order, ORDERS), ("format", format, FORMATS)):
-        if value not in allowed:
-            raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    check_choice("order", order, ORDERS)
+    check_choice("format", format, FORMATS)
     if options.token_budget is None:
         raise ConfigError("a context needs a token_budget, such as 2000: k alone does not bound its length")
 

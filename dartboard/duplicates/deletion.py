@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from dartboard.config import check_choice
 from dartboard.copies import preference
 from dartboard.duplicates.corpus import DATES, Listener, digest, silent
 from dartboard.duplicates.groups import most_informative
@@ -117,11 +118,8 @@ def plan_deletion(
         ConfigError: an unknown rule; vectors were not compared; the report did not read the field.
         InvalidInputError: no chunk has a field that says which is the newest.
     """
-    if keep not in get_args(Keep) or by not in get_args(Kind):
-        raise ConfigError(
-            f"keep must be one of {', '.join(get_args(Keep))} and by one of {', '.join(get_args(Kind))}; "
-            f"got {keep!r} and {by!r}"
-        )
+    check_choice("keep", keep, get_args(Keep))
+    check_choice("by", by, get_args(Kind))
     if by == "vectors" and report.similarity is None:
         raise ConfigError("vectors were not compared: make the report with vectors, or delete by text")
     corpus, kept = report.corpus, dict[str, str]()

@@ -75,8 +75,8 @@ def test_context(indexed, capsys):
     ("wrong", "said"),
     [
         (["--tokens", "5"], "--tokens 5 is too small: the shortest of 2 candidates has"),
-        (["--order", "best"], "order must be one of gain, source, ends; got 'best'"),
-        (["--format", "html"], "format must be one of markdown, xml, json; got 'html'"),
+        (["--order", "best"], "order must be one of gain, source, ends, got 'best'"),
+        (["--format", "html"], "format must be one of markdown, xml, json, got 'html'"),
         (["--offset", "5"], "--offset counts picks and goes with --k, not with --tokens"),
         (["--tokenizer", "none.json"], "there is no tokenizer file 'none.json'"),
         (["--k", "3"], "--tokens bounds a context, not --k"),

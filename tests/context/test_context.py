@@ -172,7 +172,7 @@ def test_nothing_matches(engine):
 
 def test_the_default_budget_and_what_is_refused(engine):
     assert engine.context(QUERY).token_budget == 2000
-    with pytest.raises(ConfigError, match="order must be one of gain, source, ends; got 'best'"):
+    with pytest.raises(ConfigError, match="order must be one of gain, source, ends, got 'best'"):
         engine.context(QUERY, order="best")
     with pytest.raises(ConfigError, match="format must be one of markdown, xml, json"):
         engine.context(QUERY, format="html")
