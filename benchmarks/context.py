@@ -280,6 +280,17 @@ def runs(text: str, size: int) -> list[tuple[str, ...]]:
     return [tuple(words[at : at + size]) for at in range(len(words) - size + 1)]
 
 
+def spread_table(found: Mapping[str, Any]) -> str:
+    """Markdown: the same along β at the largest budget, a column a set."""
+    lines = ["| | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
+    for name in next(iter(found.values()))["systems"]:
+        cells = [one["systems"][name][str(BUDGETS[-1])] for one in found.values()]
+        lines.append(
+            f"| {name} | " + " | ".join(f"{c['share']:.2f} ({c['found']:.2f})" for c in cells) + " |"
+        )
+    return "\n".join(lines)
+
+
 def sections_table(found: Mapping[str, Any]) -> str:
     """Markdown: the share of the section in the context; in brackets how often a tenth or more is there."""
     heads = " | ".join(f"{budget:,}" for budget in BUDGETS)

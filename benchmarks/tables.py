@@ -150,6 +150,7 @@ def fresh_sections() -> Mapping[Path, str]:
             "answers": context.table(results("context")),
             "against": context.against(results("context")),
             "sections": context.sections_table(results("context")["sections"]),
+            "spread": context.spread_table(results("context")["spread"]),
         },
         "how-to/duplicates.md": {
             "duplicates-answer": duplicates.headline(found["quality"]),
