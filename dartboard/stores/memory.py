@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -57,7 +59,7 @@ class MemoryCollection:
         listed = list(records)
         self.manifest.check(listed)
         with self._lock:
-            self._records |= {record.id: record for record in listed}
+            self._records = self._records | {record.id: record for record in listed}  # snapshots keep theirs
             self._snapshot = None
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
@@ -69,18 +71,31 @@ class MemoryCollection:
             self._snapshot = None
         return len(doomed)
 
+    def read_snapshot(self) -> AbstractContextManager["MemoryCollection"]:
+        """A view of the records as they are now, for several reads."""
+        with self._lock:
+            view = MemoryCollection(self.name, self.manifest)
+            view._records, view._snapshot = self._records, self._current()
+        return nullcontext(view)
+
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
         """The records that exist, in the order of ``ids``."""
-        found = [self._records[id] for id in ids if id in self._records]
-        return [
-            replace(
-                record,
-                vectors={},
-                sparse={},
-                blobs={name: record.blobs[name] for name in blobs if name in record.blobs},
-            )
-            for record in found
-        ]
+        found = [copy(self._records[id]) for id in ids if id in self._records]
+        for record in found:
+            record.vectors, record.sparse = {}, {}
+            record.blobs = {name: record.blobs[name] for name in blobs if name in record.blobs}
+        return found
+
+    def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+        """The ids that exist, in the order of ``ids``, and their unit vectors ``(n, d)``."""
+        view = self._current()
+        there = [id for id in ids if id in view.rows]
+        return there, view.matrix(None)[1][[view.rows[id] for id in there]]
+
+    def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
+        """The blobs of this name, by id."""
+        records = self._records
+        return {id: records[id].blobs[name] for id in ids if id in records and name in records[id].blobs}
 
     def count(self, where: Filter | None = None) -> int:
         """How many records match; without a filter, all."""
@@ -173,6 +188,7 @@ class _Snapshot:
         self._records = records
         self._manifest = manifest
         self.ids = list(records)
+        self.rows = {id: row for row, id in enumerate(self.ids)}
         self._made: dict[Any, Any] = {}
         self._lock = threading.RLock()
 

@@ -54,8 +54,17 @@ def test_a_file_hands_over_unit_vectors_and_reads_what_is_asked_for(file):
     assert counting.read == ["pool", "jwt", "cache", "deploy"]
 
 
+class RecordsOnly(Counting):
+    """One that cannot return vectors without the records, as on a server."""
+
+    def __getattr__(self, name):
+        if name in ("unit_vectors", "read_blobs"):
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+
 def test_other_stores_are_asked_once():
-    counting = Counting(collection_for())
+    counting = RecordsOnly(collection_for())
     passages = fetched(counting, ["jwt", "nobody", "cache"])
     assert [chunk.id for chunk in passages.chunks()] == ["jwt", "cache"]
     assert counting.read == ["jwt", "nobody", "cache"]

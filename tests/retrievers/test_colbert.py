@@ -1,5 +1,7 @@
 """Late interaction over a collection: exact MaxSim on triaged passages, and what matched what."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,7 @@ def test_triage_limits_what_is_compared():
     asked = []
     get = collection.get
     collection.get = lambda ids, **rest: asked.extend(ids) or get(ids, **rest)
+    collection.read_snapshot = lambda: nullcontext(collection)
     assert len(retriever.retrieve(collection, QUERY, 2)) == 2
     assert len(asked) == 3
     found = retriever.retrieve(collection, QUERY, 5, where=parse_filter('kind = "odd"'))

@@ -1,5 +1,7 @@
 """The two plain retrievers, and what every retriever promises."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,7 @@ def test_passages_deleted_meanwhile_are_left_out(collection):
         return hits
 
     collection.search_vector = racing
+    collection.read_snapshot = lambda: nullcontext(collection)  # as a store without snapshots
     found = DenseRetriever(WordBag()).retrieve(collection, QUERY, 3).found
     assert [candidate.shares["dense"].rank for candidate in found] == [2, 3]
 
