@@ -26,7 +26,7 @@ embeddings. None of them finds a contained copy or separates texts that differ i
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from zlib import crc32
@@ -61,7 +61,9 @@ _DECORATION = str.maketrans("", "", "()[]{}\"'`*_~\u201c\u201d\u2018\u2019\u00ab
 _INSIDE = frozenset(("", ",", "-", "/", "&", "+", "\n", ",\n"))
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _NEIGHBOURS = 128  # texts with the same rare shingle that a text is compared with, besides the first
-_BLOCK = 1 << 20  # shingles that are compared at once, to save memory
+_BLOCK = 1 << 18  # shingles that are compared at once, to save memory; each text counts as 256 more
+_TEXT_COST = 256
+_PAIRS_AT_ONCE = 1 << 14
 _PAIRS = 1 << 24  # pairs that are collected before those found twice are removed
 _CACHED = 1 << 17  # words
 _Bools = npt.NDArray[np.bool_]
@@ -143,22 +145,6 @@ class _Pool:
         words = self.words.astype(np.uint64)
         one, two, three = _MULTIPLIERS
         self.shingles = words[:-2] * one + words[1:-1] * two + words[2:] * three
-        # Of many texts, each block of pairs gets a filter of its own.
-        self._whole = self._filter(np.arange(len(lengths))) if self.sizes.sum() <= _BLOCK else None
-
-    def _filter(self, texts: IntArray) -> _Bools:
-        """A Bloom filter of the texts' shingles, 32 to 128 bytes for each."""
-        at, place = _ranges(self.starts[texts], self.sizes[texts])
-        present: _Bools = np.zeros(1 << ((32 * len(at)).bit_length() + 1), dtype=bool)
-        for slots in self._slots(texts[place], at, present):
-            present[slots] = True
-        return present
-
-    def _slots(self, text: IntArray, at: IntArray, present: _Bools) -> tuple[_Hashes, _Hashes]:
-        """Two slots of a Bloom filter for a text and its shingle at a position."""
-        mixed = (self.shingles[at] ^ (text.astype(np.uint64) * _MULTIPLIERS[1])) * _MULTIPLIERS[2]
-        unused = np.uint64(65 - len(present).bit_length())
-        return mixed >> unused, (mixed << np.uint64(24)) >> unused
 
     def candidates(self) -> IntArray:
         """The pairs that share one of the rarest 30 % of shingles of either text: no other pair is alike."""
@@ -190,43 +176,54 @@ class _Pool:
         few, many = self.sizes[smaller], self.sizes[larger]
         possible = np.flatnonzero((few > 0) & (few >= RESEMBLANCE * many))
         shared = np.zeros(len(pairs), dtype=np.int64)
-        for at in self._blocks(pairs, possible):
-            shared[at] = self._shared(smaller[at], larger[at])[0]
+        for part, incidence in self._blocks(pairs[possible]):
+            at = possible[part]
+            shared[at] = incidence.shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
         resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
         return contained & resembling & (shared > 0)
 
-    def _blocks(self, pairs: IntArray, places: IntArray) -> list[IntArray]:
-        """The places of pairs, in parts whose texts have about ``_BLOCK`` shingles together."""
-        block = np.cumsum(self.sizes[pairs[places]].sum(axis=1)) // _BLOCK
-        return np.split(places, np.flatnonzero(np.diff(block)) + 1) if len(places) else []
-
-    def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """How many shingles of these texts the others have, and the range of words from first to last."""
-        at, pair = _ranges(self.starts[these], self.sizes[these])
-        present = self._filter(np.unique(others)) if self._whole is None else self._whole
-        one, two = self._slots(others[pair], at, present)
-        hit = np.flatnonzero(present[one])
-        hit = hit[present[two[hit]]]
-        count = np.bincount(pair[hit], minlength=len(these))
-        begin, end = self.starts[these].copy(), self.starts[these].copy()
-        some = np.flatnonzero(count)
-        last = np.cumsum(count)[some]
-        begin[some], end[some] = at[hit[last - count[some]]], at[hit[last - 1]] + SHINGLE
-        return count, begin, end
-
     def conflicting(self, pairs: IntArray) -> _Bools:
         """Which pairs have different names in the same place."""
         found: _Bools = np.zeros(len(pairs), dtype=bool)
-        for at in self._blocks(pairs, np.arange(len(pairs))):
+        for at, incidence in self._blocks(pairs):
             one, other = pairs[at].T
-            lacking = self._lacking(np.append(one, other), np.append(other, one))
-            found[at] = (lacking[: len(at)] & lacking[len(at) :]).any(axis=1)
+            these, others = np.append(one, other), np.append(other, one)
+            _, begin, end = incidence.shared(these, others)
+            lacking = self._lacking(these, others, begin, end)
+            found[at] = (lacking[: len(one)] & lacking[len(one) :]).any(axis=1)
         return found
 
-    def _lacking(self, these: IntArray, others: IntArray) -> _Bools:
+    def _blocks(self, pairs: IntArray) -> "Iterator[tuple[slice, _Incidence]]":
+        """Parts of the pairs, each with the shingles of its texts: all at once unless that takes memory."""
+        if self._whole is not None:
+            yield slice(0, len(pairs)), self._whole
+            return
+        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+            yield from self._halves(pairs, start, min(start + _PAIRS_AT_ONCE, len(pairs)))
+
+    def _halves(self, pairs: IntArray, start: int, stop: int) -> "Iterator[tuple[slice, _Incidence]]":
+        """The pairs of a range, halved until their texts are few enough."""
+        texts, half = np.unique(pairs[start:stop]), (start + stop) // 2
+        if half == start or (self.sizes[texts] + _TEXT_COST).sum() <= _BLOCK:
+            yield slice(start, stop), _Incidence(self, texts)
+        else:
+            yield from self._halves(pairs, start, half)
+            yield from self._halves(pairs, half, stop)
+
+    @lazy
+    def numbers(self) -> IntArray:
+        """Shingles as numbers from 0."""
+        return np.unique(self.shingles, return_inverse=True)[1]
+
+    @lazy
+    def _whole(self) -> "_Incidence | None":
+        """All texts, unless they are too many."""
+        small = (self.sizes + _TEXT_COST).sum() <= _BLOCK
+        return _Incidence(self, np.arange(len(self.sizes))) if small else None
+
+    def _lacking(self, these: IntArray, others: IntArray, begin: IntArray, end: IntArray) -> _Bools:
         """``(p, 3)``: names of these texts that the others lack: before, in and after the shared part."""
-        _, begin, end = self._shared(these, others)
         names, earlier, first = self._names
         number, pair = _ranges(first[these], np.searchsorted(names, self.ends[these]) - first[these])
         before, after = np.where(self.flags[names[number]] & _UNCLEAR, [[1], [0]], MARGIN)
@@ -263,20 +260,9 @@ class _Pool:
         earlier[order] = np.arange(len(places)) - np.searchsorted(keys[order], keys[order])
         return places, earlier, np.searchsorted(places, self.starts)
 
-    def _confirmed(self, one: int, other: int) -> bool:
-        """Whether a short text is really contained: a single error of the Bloom filter would matter there."""
-        if min(self.sizes[one], self.sizes[other]) >= SHORT:
-            return True
-        first, second = (
-            set(self.shingles[self.starts[text] : self.starts[text] + self.sizes[text]].tolist())
-            for text in (one, other)
-        )
-        return first <= second or second <= first
-
     def leaders(self, pairs: IntArray) -> IntArray:
         """``(m,)``: for each text the leader of its group, given these pairs."""
         alike = pairs[self.alike(pairs)]
-        alike = alike[[self._confirmed(one, other) for one, other in alike.tolist()]]
         left = alike[~self.conflicting(alike)]
         known = left @ [len(self.starts), 1]
         while True:
@@ -292,6 +278,37 @@ class _Pool:
             if not len(out):
                 return np.array(leaders, dtype=np.int64)
             left = left[~(np.isin(left[:, 1], out) & (np.array(leaders)[left[:, 1]] == left[:, 0]))]
+
+
+class _Incidence:
+    """Which of some texts have which shingles; one that occurs only once cannot be shared and is left out."""
+
+    def __init__(self, pool: _Pool, texts: IntArray) -> None:
+        at, text = _ranges(pool.starts[texts], pool.sizes[texts])
+        shingle = pool.numbers[at]
+        repeated = np.bincount(shingle) > 1
+        kept = repeated[shingle]
+        self._at, text, self._shingle = at[kept], text[kept], (np.cumsum(repeated) - 1)[shingle[kept]]
+        self._sizes = np.bincount(text, minlength=len(texts))
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._begin = pool.starts[texts]
+        self._number = np.zeros(len(pool.starts), dtype=np.int64)
+        self._number[texts] = np.arange(len(texts))
+        self._has: _Bools = np.zeros((len(texts), np.count_nonzero(repeated)), dtype=bool)
+        self._has[text, self._shingle] = True
+
+    def shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """How many shingles of these texts the others have, and the range of words from first to last."""
+        these, others = self._number[these], self._number[others]
+        at, pair = _ranges(self._starts[these], self._sizes[these])
+        hit = np.flatnonzero(self._has[others[pair], self._shingle[at]])
+        count = np.bincount(pair[hit], minlength=len(these))
+        begin, end = self._begin[these], self._begin[these]
+        some = np.flatnonzero(count)
+        last = np.cumsum(count)[some]
+        begin[some] = self._at[at[hit[last - count[some]]]]
+        end[some] = self._at[at[hit[last - 1]]] + SHINGLE
+        return count, begin, end
 
 
 def _close_by(groups: Sequence[IntArray]) -> IntArray:

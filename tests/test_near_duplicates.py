@@ -12,7 +12,7 @@ import dartboard.near_duplicates
 from dartboard.datasets import demo
 from dartboard.datasets.near_copies import EDITS
 from dartboard.errors import InvalidInputError
-from dartboard.near_duplicates import LONGEST, fingerprint, group_fingerprints, near_duplicates
+from dartboard.near_duplicates import LONGEST, are_alike, fingerprint, group_fingerprints, near_duplicates
 
 PASSAGE = (
     "The bridge at Severin was opened in 1927 by the mayor. It is known as the longest wooden bridge of the "
@@ -315,3 +315,27 @@ def test_a_large_group_stays_one():
     text = PASSAGE + " It was painted {} times, and nobody knows who paid for the paint of the {} railing."
     groups = near_duplicates([text.format("a" * n, "b" * n) for n in range(1, 1000)])
     assert np.unique(groups).tolist() == [0]
+
+
+def test_no_two_of_many_notes_about_one_incident_are_taken_for_copies():
+    """A single shingle found by mistake would move the shared part, and with it the names that count."""
+    text = (
+        "The import script leaks file handles after a failover, because the table has outgrown its index. "
+        * 2
+    )
+    notes = [
+        f"{text}Seen in {town} on day {n * 7}, ticket {n}" for n in range(400) for town in ("Lima", "Oslo")
+    ]
+    assert len(set(near_duplicates(notes).tolist())) == len(notes)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=40), min_size=2, max_size=2))
+def test_texts_are_alike_as_sets_of_shingles_say(words):
+    one, other = sorted(words, key=len)
+    shingles = [list(zip(text, text[1:], text[2:], strict=False)) for text in (one, other)]
+    shared = sum(shingle in shingles[1] for shingle in shingles[0])
+    few, many = map(len, shingles)
+    contained, resembling = (1, 0.5) if few < 20 else (0.7, 0.4)
+    expected = shared > 0 and shared >= contained * few and shared >= resembling * (few + many - shared)
+    assert are_alike(" ".join(one), " ".join(other)) == (expected or one == other)
