@@ -155,7 +155,7 @@ def vectors(count: int) -> np.ndarray:
 
 def prepared(count: int) -> Path:
     """The folder with ``index.dartboard`` and ``vectors.npy``, made once and kept with temporary files."""
-    folder = Path(tempfile.gettempdir()) / f"dartboard-load-{count}-1"
+    folder = Path(tempfile.gettempdir()) / f"dartboard-load-{count}-2"
     done = folder / "done.json"
     if done.exists():
         return folder
@@ -171,6 +171,7 @@ def _index(path: Path, count: int, made: np.ndarray) -> None:
     from dartboard.embeddings.by_name import default_model
     from dartboard.engine import Engine
     from dartboard.stores import Record
+    from dartboard.stores.records import with_fingerprints
 
     for old in path.parent.glob(path.name + "*"):
         old.unlink()
@@ -180,6 +181,6 @@ def _index(path: Path, count: int, made: np.ndarray) -> None:
         for number, (text, source, _) in enumerate(passages(count)):
             batch.append(Record(f"n{number}", text, made[number], {"source": source}))
             if len(batch) == 5000 or number == count - 1:
-                collection.upsert(batch)
+                collection.upsert(with_fingerprints(batch))
                 batch = []
         engine.search("warm", k=1)  # builds and saves the indexes
