@@ -1,6 +1,7 @@
 """Put the service under load, beside the service that tutorials build; write JSON.
 
     python benchmarks/load.py [--servers dartboard hybrid plain] [--soak SECONDS] [--scale X] [--out FILE]
+    python benchmarks/load.py --servers hybrid --beside CHECKOUT --rounds 3 --out FILE
 
 Loopback only, and it ends by itself. A real ``dartboard serve`` answers over 100,000 passages (made once,
 kept with temporary files), found by vectors alone as the plain service does, and as ``hybrid`` by words too,
@@ -8,6 +9,9 @@ which is the default for an index. Requests leave at drawn times; latency counts
 Phases: calm (5 a second), the target (100 a second), capacity (8 clients, one question after the other),
 overload (twice the capacity), calm again, and with ``--soak`` half the capacity for long. ``--scale .2`` is a
 short look.
+
+With ``--beside``, the capacity of this version and of the one in another checkout (``git worktree add``) is
+measured in turns, over the same index, and their ratio is printed.
 
 The client runs beside the servers on the same cores, so run it when nothing else does.
 """
@@ -17,6 +21,7 @@ import functools
 import json
 import os
 import signal
+import statistics
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,11 +47,18 @@ def main() -> None:
     parser.add_argument(
         "--serve", nargs="+", default=[], metavar="FLAG", help="more of dartboard serve's flags, without --"
     )
+    parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="compare with this version")
+    parser.add_argument("--rounds", type=int, default=3, help="with --beside: turns of each version")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "load.json")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are stopped on the way out
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     folder = prepared(options.chunks)
+    if options.beside:
+        for name in set(options.servers) & set(RETRIEVERS):
+            found[f"{name} beside"] = _beside(name, folder, options)
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+        return
     found["setting"] = _setting(options)
     for name in options.servers:
         print(f"== {name}", file=sys.stderr, flush=True)
@@ -65,6 +77,29 @@ def _measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str,
         if options.soak and name == "dartboard":
             rate = _half_capacity(found, options.out)
             found["soak"] = phases.run(lambda: phases.soak(server, options.soak, rate))
+    return found
+
+
+def _beside(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Capacity and processor time of two versions, in turns; the ratios are those of the medians."""
+    rows: dict[str, list[dict[str, Any]]] = {"before": [], "now": []}
+    for _ in range(options.rounds):
+        for version, root in (("before", options.beside.resolve()), ("now", servers.ROOT)):
+            with servers.dartboard(folder, "--retriever", RETRIEVERS[name], root=root) as server:
+                one = functools.partial(phases.measured, server, ("capacity",), scale=options.scale)
+                rows[version].append(phases.run(one)["capacity"])
+
+    def ratio(field: str) -> float:
+        before, now = (statistics.median(row[field] for row in rows[version]) for version in rows)
+        return round(now / before, 3)
+
+    found = {
+        "served": ratio("served_a_second"),
+        "cpu": ratio("cpu_ms_a_request"),
+        "measured": datetime.now(UTC).date().isoformat(),
+        **rows,
+    }
+    print(f"{name}: {found['served']:.2f} times as many a second, {found['cpu']:.2f} of the processor time")
     return found
 
 

@@ -42,14 +42,14 @@ class Server:
 
 
 @contextmanager
-def dartboard(folder: Path, *options: str) -> Iterator[Server]:
-    """``dartboard serve`` with its defaults over the corpus; ``options`` are more flags."""
+def dartboard(folder: Path, *options: str, root: Path = ROOT) -> Iterator[Server]:
+    """``dartboard serve`` of a checkout, with its defaults, over the corpus; ``options`` are more flags."""
     port = _free_port()
     command = [
         *(sys.executable, "-m", "dartboard", "serve", "--no-demo", "--port", str(port)),
         *("--store", str(folder / "index.dartboard"), "--home", str(folder / "home"), *options),
     ]
-    with _running(command, port, "/api/dartboard/retrieve", "/readyz") as server:
+    with _running(command, port, "/api/dartboard/retrieve", "/readyz", root) as server:
         yield server
 
 
@@ -72,10 +72,10 @@ def plain(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def _running(command: list[str], port: int, path: str, ready: str) -> Iterator[Server]:
+def _running(command: list[str], port: int, path: str, ready: str, root: Path = ROOT) -> Iterator[Server]:
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ.copy()
+            command, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ.copy()
         )
         try:
             _await(process, f"http://127.0.0.1:{port}{ready}", log)
