@@ -29,6 +29,7 @@ from benchmarks import (  # noqa: E402
     questions,
     relevance,
     retrieval_tables,
+    trained_scorers,
 )
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -135,6 +136,8 @@ def fresh_sections() -> Mapping[Path, str]:
             "intent": natural_tables.intent_table(natural_tables.default(natural)),
             "said": natural_tables.intent(natural_tables.default(natural)),
             "projection": late_projection.table(results("late_projection")),
+            "pairs": trained_scorers.table(results("trained_scorers"), "pairs"),
+            "terms": trained_scorers.table(results("trained_scorers"), "terms"),
         },
         "benchmarks/encoders.md": {
             "clean": encoders.share_table(by_encoder, "clean"),
