@@ -12,10 +12,11 @@ them, the parts are joined and used only if size and sha256 are right; none of t
 ``benchmarks/language_models.py``). ``pip install xllamacpp`` serves the file. A llama.cpp server compiled for
 this machine is faster: start it with the same file and give its address as ``--endpoint``.
 
-Every answer goes to a journal (``--journal``), under the hash of its prompt: equal prompts are asked once,
-and a run that was stopped, or gets more questions, goes on. The sets take turns, question by question, so a
-run can be stopped at any time. For each kind of context, only questions whose prompts are all answered are
-counted; ``--contexts "400 tokens"`` asks for one kind first, which takes less than half of the time.
+Every answer goes to a journal (``--journal``; the one in ``results/`` has the answers of the published
+figures), under the hash of its prompt: equal prompts are asked once, and a run that was stopped, or gets more
+questions, goes on. The sets take turns, question by question, so a run can be stopped at any time. For each
+kind of context, only questions whose prompts are all answered are counted; ``--contexts "400 tokens"`` asks
+for one kind only.
 """
 
 import argparse
@@ -35,7 +36,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-import platformdirs
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT.parent))  # run as a script, this file finds its neighbours
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="ask no new question after this")
     parser.add_argument("--contexts", nargs="+", choices=CONTEXTS, default=CONTEXTS)
     parser.add_argument("--endpoint", metavar="URL", help="a running server of the model, ending in /v1")
-    parser.add_argument("--journal", type=Path, default=platformdirs.user_cache_path("dartboard") / "answers")
+    parser.add_argument("--journal", type=Path, metavar="FOLDER", default=ROOT / "results" / "answers")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "answers.json")
     options = parser.parse_args()
     journal = Journal(options.journal / f"{options.model}.jsonl")
@@ -370,6 +370,26 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines).rstrip()
 
 
+def set_table(found: dict[str, Any]) -> str:
+    """Markdown: each set by itself; answers that contain the right one / contexts that contain it."""
+    sets = {name: one for name, one in found["sets"].items() if name != "all"}
+    lines = []
+    for kind, condition in product(found["sets"]["all"], CONDITIONS):
+        there = {name: one[kind] for name, one in sets.items() if kind in one}
+        lines += [
+            f"Corpus {condition if condition == 'as it is' else 'with ' + condition}, {kind}:",
+            "",
+            "| | " + " | ".join(f"{name} ({one['questions']})" for name, one in there.items()) + " |",
+            "|---" * (len(there) + 1) + "|",
+        ]
+        for system in SYSTEMS:
+            scores = [one["conditions"][condition][system] for one in there.values()]
+            cells = [f"{one['contains']['mean']:.2f} / {one['in_context']['mean']:.2f}" for one in scores]
+            lines.append(f"| {LABELS[system]} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
 def verdicts(found: dict[str, Any]) -> str:
     """Markdown: where Dartboard's interval against a rival excludes 0, by measure; all sets together."""
     rows: dict[str, list[str]] = {"more": [], "less": []}
@@ -386,6 +406,8 @@ def verdicts(found: dict[str, Any]) -> str:
                     rows["more" if low > 0 else "less"].append(
                         f"{what}, corpus {condition}, {kind}, against {LABELS[system]}"
                     )
+    if not compared:
+        return f"Fewer than {FEWEST} questions: nothing yet."
     said = [f"- {word}: {'; '.join(cells) or 'nowhere'}" for word, cells in rows.items()]
     return "\n".join(
         [f"Of {compared} comparisons, Dartboard has", "", *said, "", "and no difference is shown elsewhere."]

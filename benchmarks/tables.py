@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks import (  # noqa: E402
+    answers,
     comparison_tables,
     context,
     copies,
@@ -144,6 +145,12 @@ def fresh_sections() -> Mapping[Path, str]:
             "redundant": encoders.share_table(by_encoder, "redundant"),
             "sigmas": encoders.sigma_table(by_encoder),
             "sets": encoders.set_tables(by_encoder),
+        },
+        "benchmarks/answers.md": {
+            "asked": answers.headline(results("answers")),
+            "answers": answers.table(results("answers")),
+            "verdicts": answers.verdicts(results("answers")),
+            "sets": answers.set_table(results("answers")),
         },
         "benchmarks/questions.md": {
             "questions": questions.table(results("questions")),

@@ -17,6 +17,7 @@ DOCUMENTS = [
     "docs/decisions.md",
     "docs/scaling.md",
     "docs/sigma.md",
+    "docs/benchmarks/answers.md",
     "docs/benchmarks/encoders.md",
     "docs/benchmarks/failed-experiments.md",
     "docs/benchmarks/index.md",
