@@ -21,7 +21,7 @@ from dartboard.stores import open_store
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore
 from dartboard.stores.postgres import connection as connection_module
-from dartboard.stores.postgres.connection import parse_address, translate
+from dartboard.stores.postgres.connection import Connections, parse_address, translate
 from dartboard.stores.records import Record
 from tests.stores.postgres_server import address, admin, fresh, server
 
@@ -246,11 +246,13 @@ def test_back_after_a_restart(monkeypatch):
 
 def test_the_pool_is_bounded(monkeypatch):
     monkeypatch.setattr(connection_module, "_PATIENCE", 0.05)
-    with PostgresStore(fresh(pool_size=2, timeout=0.4, application_name="few")) as store:
+    with PostgresStore(fresh(pool_size=2, timeout=600, application_name="few")) as store:
         collection = store.create("c", PLAIN)
-        busy = pytest.raises(StoreUnavailableError, match="all 2 connections were busy")
-        with store._connections.reading(), store._connections.reading(), busy:
-            collection.count()
+        with store._connections.reading(), store._connections.reading():
+            monkeypatch.setattr(store._connections, "wait", 0.1)
+            with pytest.raises(StoreUnavailableError, match="all 2 connections are in use.*raise .pool_size="):
+                collection.count()
+        monkeypatch.undo()
         assert collection.count() == 0
         done = []
         threads = [threading.Thread(target=lambda: done.append(collection.count())) for _ in range(12)]
@@ -261,6 +263,30 @@ def test_the_pool_is_bounded(monkeypatch):
         assert done == [0] * 12
         (open_now,) = admin("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'few'")[0]
         assert open_now <= 2
+
+
+def test_a_slow_server_is_not_taken_for_a_small_pool(monkeypatch):
+    ready = threading.Event()
+    prepare = Connections._prepare
+
+    def prepare_late(connections, connection):
+        """The pool connects in a thread of its own: there, the server answers when the test allows it."""
+        assert threading.current_thread() is threading.main_thread() or ready.wait(600)
+        prepare(connections, connection)
+
+    monkeypatch.setattr(connection_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(Connections, "_prepare", prepare_late)
+    with PostgresStore(fresh(pool_size=2, timeout=600)) as store:
+        connections = store._connections
+        connections.wait = 0.1
+        late = pytest.raises(StoreUnavailableError, match=r"did not accept a connection within 0.1 s \(0 of 2")
+        with late as caught, connections.reading():
+            pass
+        assert "?timeout=" in str(caught.value) and "pool_size=2" in str(caught.value)
+        connections.wait = 600
+        ready.set()
+        with connections.reading() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_long_statements_are_given_up():
