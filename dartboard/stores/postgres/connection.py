@@ -188,7 +188,7 @@ class Connections:
             raise self._no_connection() from None
 
     def _no_connection(self) -> StoreUnavailableError:
-        """The error when the pool gave no connection in time: its connections, or the server, are the reason."""
+        """The error when the pool gave no connection in time, because of its size or of the server."""
         size, in_use = self.address.pool_size, self._in_use
         if in_use >= size:
             return StoreUnavailableError(
