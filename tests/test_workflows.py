@@ -61,6 +61,6 @@ def test_lint_and_tests_run_on_every_python():
 def test_the_wheel_is_built_checked_installed_and_run():
     workflow = load(ROOT / ".github" / "workflows" / "wheel.yml")
     commands = commands_of(workflow)
-    for command in ("python -m build", "twine check --strict", "venv fresh", "dist/*.whl", 'dartboard" demo'):
-        assert command in commands
+    for words in ("python -m build", "twine check --strict", "venv fresh", "dist/*.whl", 'dartboard" demo'):
+        assert words in commands
     assert workflow["jobs"]["install"]["strategy"]["matrix"]["python"] == PYTHONS
