@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import socket
 import threading
 
@@ -284,7 +285,8 @@ def splitting(prompt):
 
 
 @pytest.fixture
-def own_cache(monkeypatch, tmp_path):
+def own_cache(monkeypatch, tmp_path, demo_vectors):
+    shutil.copytree(demo_vectors, tmp_path / "cache")
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "cache"))
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -18,8 +19,9 @@ from tests.waiting import wait_until
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def server(tmp_path, monkeypatch, demo_vectors):
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(demo_vectors, tmp_path / "cache")
     started = []
 
     def begin(*options):

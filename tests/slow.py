@@ -1,7 +1,7 @@
-"""Which tests start a server, a browser or another process: found in what they call, not marked by hand.
+"""Which tests ``make test-quick`` leaves out: found in what they call, not marked by hand.
 
-A test is external if its function, one of its fixtures, or a function of the tests that these call, uses one
-of ``STARTERS``, or if it is in one of ``FOLDERS``. ``make test-quick`` leaves external tests out.
+A test is slow if its function, one of its fixtures, or a function of the tests that these call, starts a
+server, a browser, another process or the service; or if it is in one of ``LONG``.
 """
 
 import inspect
@@ -12,8 +12,23 @@ from typing import Any
 
 import pytest
 
-FOLDERS = ("tests/web/", "tests/cluster/")
-"""Chromium, and Ray."""
+LONG = (
+    "tests/cluster/",
+    "tests/embeddings/",
+    "tests/web/",
+    "tests/api/test_engines.py",
+    "tests/evaluation/test_report.py",
+    "tests/ingest/test_memory.py",
+    "tests/inspection/test_on_the_demo.py",
+    "tests/mining/test_adk.py",
+    "tests/mining/test_mining_commands.py",
+    "tests/mining/test_unanswered.py",
+    "tests/stores/test_durability.py",
+    "tests/test_packaging.py",
+    "tests/test_pages.py",
+    "tests/test_rerankers.py",
+)
+"""Ray, real models, Chromium; and files that take five seconds or more."""
 STARTERS = {
     "subprocess",
     "multiprocessing",
@@ -22,17 +37,19 @@ STARTERS = {
     "tests.stores.milvus_server",
     "benchmarks.language_models",
     "milvus_lite",
+    "nbclient",
     "ray",
     "xllamacpp",
 }
 """Modules: who uses one, or what it defines, starts something."""
-CALLS = {"fork", "create_subprocess_exec", "ProcessPoolExecutor", "milvus_lite"}
+CALLS = {"fork", "create_subprocess_exec", "ProcessPoolExecutor", "create_app"}
+"""Functions of any module. ``create_app`` makes the service, which encodes its demo."""
 WORDS = ("milvus:", "postgresql://", "ray://")
 """Addresses that open a server's store."""
 
 
-def is_external(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(FOLDERS):
+def is_slow(item: pytest.Item) -> bool:
+    if item.nodeid.startswith(LONG):
         return True
     functions = [getattr(item, "function", None)]
     for definitions in getattr(item, "_fixtureinfo").name2fixturedefs.values():  # noqa: B009
@@ -66,7 +83,7 @@ def _used(one: Any) -> Iterator[Any]:
         return
     names, words = _names(one.__code__)
     yield from (word for word in words if word.startswith(WORDS))
-    yield from names & (CALLS | STARTERS)
+    yield from (names & CALLS) | ((names | words) & STARTERS)
     for name in names:
         value = one.__globals__.get(name)
         module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or ""
