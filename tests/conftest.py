@@ -2,18 +2,27 @@
 
 The tests of a file stay in one process, and so do files that share something dear to start: a server, a
 browser, the vectors of the demo. The dearest groups go first, so that none is left over at the end.
+
+Tests that start a server, a browser or another process are marked ``slow`` (see ``slow.py``).
 """
 
 import gc
 import os
 import signal
+import sys
 import threading
 
 import pytest
 from hypothesis import settings
 
+from tests.slow import is_slow
+
 settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's business
-settings.load_profile("untimed")
+settings.register_profile("quick", deadline=None, max_examples=10)
+settings.load_profile("quick" if "DARTBOARD_QUICK" in os.environ else "untimed")
+
+# jsonschema loads its grammars for addresses of RFC 3987 where it is installed: two seconds in each process.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # Before NumPy is loaded: products in tests are small, and there are as many processes as cores.
 for library in ("OMP", "OPENBLAS", "MKL"):
@@ -37,6 +46,7 @@ GROUPS = {
     "tests/stores/test_milvus": "milvus",
     "tests/cli/test_demo.py": "demo",
     "tests/cli/test_app.py": "demo",
+    "tests/cli/test_duplicates.py": "demo",
     "tests/cluster/": "ray",
 }
 """What files whose names begin so share; any other file is a group of its own. (torch is slow to load.)"""
@@ -57,6 +67,16 @@ DEAREST = (
     "tests/test_site.py",
 )
 """Groups that take longest, in that order; the others follow as they are found."""
+
+
+UNTRACED = (
+    "tests/web/",
+    "tests/api/test_hostile.py",
+    "tests/api/test_schema.py",
+    "tests/stores/test_damage.py",
+    "tests/stores/test_durability.py",
+)
+"""Left out of the coverage: variants of what other tests run, half of whose time would be tracing."""
 
 
 def group_of(nodeid: str) -> str:
@@ -91,10 +111,32 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if is_slow(item):
+            item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(UNTRACED):
+            item.add_marker(pytest.mark.no_cover)
     if hasattr(config, "workerinput"):
         place = {group: at for at, group in enumerate(DEAREST)}
         items.sort(key=lambda item: place.get(group_of(item.nodeid), len(place)))
+
+
+@pytest.fixture(scope="session")
+def demo_vectors(tmp_path_factory):
+    """A cache that holds the vectors of the demo: made once in a run, for all its processes; copy it."""
+    from dartboard.file_lock import file_lock
+    from tests.cli.running import run
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo-vectors"
+    with file_lock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            done = run("demo", cache=folder.with_suffix(".new"))
+            assert done.returncode == 0, done.stderr
+            folder.with_suffix(".new").rename(folder)
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -89,7 +89,7 @@ def test_the_entrypoint_hands_the_password_on(tmp_path):
     given = plain | {"DARTBOARD_DB_PASSWORD_FILE": str(tmp_path / "password")}
 
     def run(environment):
-        return subprocess.run(script, env=environment, capture_output=True, encoding="utf-8", timeout=20)
+        return subprocess.run(script, env=environment, capture_output=True, encoding="utf-8", timeout=120)
 
     assert run(given).stdout == "päss word'$"
     assert run(plain).stdout == "none"

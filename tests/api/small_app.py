@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Annotated
@@ -24,6 +24,8 @@ from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool
 from dartboard.deadline import check
+from tests.waiting import PATIENCE
+from tests.waiting import wait_until as until
 
 BASE = "http://127.0.0.1"
 
@@ -94,7 +96,7 @@ def loop(seen: list, seconds: float) -> str:
     try:
         while time.monotonic() < end:
             check()
-            time.sleep(0.002)
+            time.sleep(0.002)  # timing: a step of work, of any length
     except BaseException as error:
         seen.append(type(error).__name__)
         raise
@@ -127,20 +129,24 @@ def serving(app: FastAPI, *, grace: int | None = None) -> Iterator[int]:
             thread.join(30)
 
 
-def until(condition, seconds: float = 20.0) -> None:
-    """Wait for something that must come about; fail if it does not."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.005)
+def talk(
+    port: int,
+    *pieces: bytes,
+    pause: float = 0.0,
+    read: bool = True,
+    shut: bool = False,
+    before_leaving: Callable[[], object] | None = None,
+) -> bytes:
+    """Send raw bytes, and return all that comes until the server closes; ``shut`` ends our side first.
 
-
-def talk(port: int, *pieces: bytes, pause: float = 0.0, read: bool = True, shut: bool = False) -> bytes:
-    """Send raw bytes, and return all that comes until the server closes; ``shut`` ends our side first."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    ``before_leaving``: what has to be true before the connection is closed.
+    """
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         for piece in pieces:
             connection.sendall(piece)
-            time.sleep(pause)
+            time.sleep(pause)  # timing: pieces that arrive together are answered in the same way
+        if before_leaving:
+            until(before_leaving)
         if shut:
             connection.shutdown(socket.SHUT_WR)
         answer = b""

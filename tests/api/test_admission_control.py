@@ -2,19 +2,22 @@
 
 import asyncio
 import math
+import threading
 import time
+from collections import deque
 
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.api import create_app
+from dartboard.api import create_app, worker_pool
 from dartboard.api.errors import Busy
 from dartboard.api.guards.admission_control import CONTROLLED, OverloadDetector
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool
+from tests.waiting import PATIENCE
 
 NONSENSE = b"{ this is no JSON"
 
@@ -115,24 +118,64 @@ def test_overload_is_over_when_few_are_refused():
     assert detector.places(3.0, 64) == 64
 
 
-def test_in_overload_those_let_in_have_hardly_waited():
+class Steps:
+    """A clock that the test moves, and work that ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.now, self.running, self.ended = 0.0, deque(), 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def work(self) -> float:
+        began, end = self.now, threading.Event()
+        self.running.append(end)
+        assert end.wait(PATIENCE)
+        self.ended += 1
+        return began
+
+    def end_one(self) -> None:
+        self.running.popleft().set()
+
+
+def test_in_overload_those_let_in_have_hardly_waited(monkeypatch):
     """Twice as many requests as two workers can do: the rest is refused, the others hardly wait."""
-    seconds, waits, refused = 0.02, [], []
+    seconds, waits, refused, steps = 0.02, [], [], Steps()
+    monkeypatch.setattr(worker_pool, "time", steps)
 
     async def offered() -> None:
         workers = WorkerPool(ServiceSettings(workers=2, queue=16), Metrics())
 
         async def one(number: int) -> None:
-            await asyncio.sleep(number * seconds / 4)
-            asked = time.monotonic()
+            asked = steps.now
             try:
-                began = await workers.run(_work, seconds)
+                began = await workers.run(steps.work)
                 waits.append((number, began - asked))
             except Busy as error:
                 assert int(error.headers["Retry-After"]) >= 1
                 refused.append(number)
 
-        await asyncio.gather(*(one(number) for number in range(300)))
+        async def at_work() -> None:
+            """Wait until as many work as can."""
+            ends = time.monotonic() + PATIENCE
+            while len(steps.running) != min(2, sum(not task.done() for task in tasks)):
+                assert time.monotonic() < ends
+                await asyncio.sleep(0.001)  # timing: between two looks
+
+        tasks: list[asyncio.Task[None]] = []
+        for number in range(300):
+            steps.now += seconds / 4
+            tasks.append(asyncio.create_task(one(number)))
+            await asyncio.sleep(0)
+            await at_work()
+            if number % 2:
+                steps.end_one()
+                await at_work()
+        while steps.running:
+            steps.now += seconds / 2
+            steps.end_one()
+            await at_work()
+        await asyncio.gather(*tasks)
         assert not workers._queue
         await workers.stop()
 
@@ -143,9 +186,3 @@ def test_in_overload_those_let_in_have_hardly_waited():
     late = [waited for number, waited in waits if number > 150]
     early = [waited for number, waited in waits if number < 100]
     assert sorted(late)[len(late) // 2] < max(early), "in overload one waits less than in the queue before it"
-
-
-def _work(seconds: float) -> float:
-    began = time.monotonic()
-    time.sleep(seconds)
-    return began

@@ -1,7 +1,6 @@
 """Many threads, one encoder: what is batched, what is remembered, and what happens when it goes wrong."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +12,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import default_model
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.errors import ConfigError, DeadlineError, EndpointError, InvalidInputError, ModelError
+from tests.waiting import wait_until
 
 QUESTIONS = [
     f"why does step {number} of the {word} fail?" for number in range(6) for word in ("build", "test")
@@ -46,7 +46,7 @@ class Letters(EmbeddingModel):
     def encode(self, texts, batch_size=32):
         self.calls.append(list(texts))
         self.entered.release()
-        assert self.gate.wait(20)
+        assert self.gate.wait(60)
         if "poison" in texts:
             raise ModelError("the model choked on one text")
         if "elsewhere" in texts:
@@ -77,21 +77,14 @@ def ask_while_busy(model, letters, texts, pool):
     asked = [pool.submit(model.encode_query, text) for text in texts]
     wait_until(lambda: sum(one.waiters for one in list(model._asked.values())) == len(texts) + 1)
     letters.gate.set()
-    first.result(20)
+    first.result(60)
     return asked
-
-
-def wait_until(true):
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_questions_that_meet_are_encoded_together(model, letters):
     with ThreadPoolExecutor(8) as pool:
         asked = ask_while_busy(model, letters, ["aa", "bb", "cc"], pool)
-        answers = [one.result(20) for one in asked]
+        answers = [one.result(60) for one in asked]
     assert letters.calls == [["first"], ["aa", "bb", "cc"]]
     assert model._metrics.batches == [1, 3]
     for text, answer in zip(["aa", "bb", "cc"], answers, strict=True):
@@ -101,14 +94,14 @@ def test_questions_that_meet_are_encoded_together(model, letters):
 def test_a_batch_has_a_limit(letters):
     with ThreadPoolExecutor(8) as pool, BatchingModel(letters, max_batch=2) as model:
         for one in ask_while_busy(model, letters, list("abcde"), pool):
-            one.result(20)
+            one.result(60)
     assert [len(call) for call in letters.calls] == [1, 2, 2, 1]
 
 
 def test_the_same_question_is_encoded_once(model, letters):
     with ThreadPoolExecutor(8) as pool:
         for one in ask_while_busy(model, letters, ["same", "same", "same"], pool):
-            one.result(20)
+            one.result(60)
     assert letters.calls == [["first"], ["same"]]
     model.encode_query("same")
     assert letters.calls == [["first"], ["same"]]
@@ -125,12 +118,12 @@ def test_tasks_are_not_mixed(letters):
     with ThreadPoolExecutor(4) as pool, BatchingModel(noting) as model:
         noting.gate.clear()
         pool.submit(model.encode_query, "first")
-        assert noting.entered.acquire(timeout=20)
+        assert noting.entered.acquire(timeout=60)
         two = [pool.submit(model.encode_query, "same", task=task) for task in (*TaskType,)[:3]]
         wait_until(lambda: len(model._asked) == 4)
         noting.gate.set()
         for one in two:
-            one.result(20)
+            one.result(60)
     assert sorted(noting.tasks[1:]) == sorted(TaskType)
 
 
@@ -141,12 +134,12 @@ def test_company_is_waited_for_only_after_company(letters):
             model.encode_query(text)
         assert not pool.submit(lambda: None).result()
         for one in ask_while_busy(model, letters, ["x", "y"], pool):
-            one.result(20)
+            one.result(60)
         late = pool.submit(model.encode_query, "late")
         with pytest.raises(TimeoutError):
-            late.result(0.2)
+            late.result(0.2)  # timing: nothing may happen meanwhile
         model.close()
-        np.testing.assert_array_equal(late.result(20), letters.encode(["late"])[0])
+        np.testing.assert_array_equal(late.result(60), letters.encode(["late"])[0])
 
 
 def test_a_full_batch_ends_the_window(letters):
@@ -156,7 +149,7 @@ def test_a_full_batch_ends_the_window(letters):
             pool.submit(model.encode_query, "v"),
             pool.submit(model.encode_query, "w"),
         ]:
-            one.result(20)
+            one.result(60)
 
 
 def test_old_questions_are_forgotten_first(letters):
@@ -197,9 +190,9 @@ def test_many_questions_in_one_call(model, letters):
 def test_one_bad_text_spoils_no_other(model, letters):
     with ThreadPoolExecutor(8) as pool:
         good, bad = ask_while_busy(model, letters, ["good", "poison"], pool)
-        np.testing.assert_array_equal(good.result(20), letters.encode(["good"])[0])
+        np.testing.assert_array_equal(good.result(60), letters.encode(["good"])[0])
         with pytest.raises(ModelError, match="choked"):
-            bad.result(20)
+            bad.result(60)
     with pytest.raises(ModelError, match="choked"):
         model.encode_query("poison")
     assert model.encode_query("fine").shape == (26,)
@@ -229,7 +222,7 @@ def test_an_error_that_cannot_be_copied_still_arrives():
 
 def test_waiting_ends_with_the_deadline(model, letters):
     letters.gate.clear()
-    with pytest.raises(DeadlineError), deadline(0.05):
+    with pytest.raises(DeadlineError), deadline(0.05):  # timing: has to run out
         model.encode_query("slow")
     letters.gate.set()
     assert model.encode_query("slow").shape == (26,)
@@ -247,11 +240,11 @@ def test_what_nobody_waits_for_is_not_encoded(model, letters):
     with ThreadPoolExecutor(2) as pool:
         letters.gate.clear()
         first = pool.submit(model.encode_query, "first")
-        assert letters.entered.acquire(timeout=20)
-        with pytest.raises(DeadlineError), deadline(0.05):
+        assert letters.entered.acquire(timeout=60)
+        with pytest.raises(DeadlineError), deadline(0.05):  # timing: has to run out
             model.encode_query("abandoned")
         letters.gate.set()
-        first.result(20)
+        first.result(60)
         model.encode_query("next")
     assert letters.calls == [["first"], ["next"]]
     assert not model._asked

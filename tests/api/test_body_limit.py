@@ -15,7 +15,7 @@ DOCUMENTS = "/api/dartboard/collections/mine/documents"
 
 @pytest.fixture(scope="module")
 def app():
-    return small_app(body_bytes=LIMIT, upload_bytes=5 * LIMIT, timeout=0.5)
+    return small_app(body_bytes=LIMIT, upload_bytes=5 * LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,8 @@ def test_a_chunked_body_is_stopped_as_it_comes(app):
 
 
 @pytest.mark.parametrize("path", ["/write", DOCUMENTS])
-def test_a_slow_body_is_given_up(app, path):
+def test_a_slow_body_is_given_up(path):
+    app = small_app(body_bytes=LIMIT, upload_bytes=5 * LIMIT, timeout=0.5)  # timing: has to run out
     with serving(app) as port:
         began = time.monotonic()
         answer = talk(port, head(path, "Content-Length: 900"), b"{", b" ", pause=0.1)

@@ -198,9 +198,14 @@ def test_a_client_that_leaves_keeps_what_was_taken(tmp_path):
         lines = b"".join(
             json.dumps({"id": f"d{i}", "text": f"text {i}"}).encode() + b"\n" for i in range(130)
         )
-        talk(port, head, b"%x\r\n%s\r\n" % (len(lines), lines), pause=0.3, read=False)
         collection = app.state.service.engines.get("notes").collection
-        until(lambda: collection.count() >= 64)
+        talk(
+            port,
+            head,
+            b"%x\r\n%s\r\n" % (len(lines), lines),
+            read=False,
+            before_leaving=lambda: collection.count() >= 64,
+        )
         until(lambda: app.state.service.writes.running == 0)
         assert collection.count() in (64, 128)
         assert not app.state.service.write_lock.locked()

@@ -13,9 +13,9 @@ from dartboard.errors import StoreUnavailableError
 SCOPE = {"type": "http", "state": {"request_id": "abc"}}
 
 
-def sent_by(start, *, break_after=None):
+def sent_by(start, *, break_after=None, messages=None):
     """What a stream sends, and the exception that it ends with."""
-    messages = []
+    messages = [] if messages is None else messages
 
     async def send(message):
         messages.append(message)
@@ -53,12 +53,15 @@ def test_events_then_the_end():
 def test_silence_is_bridged(monkeypatch):
     monkeypatch.setattr(event_stream, "SILENCE", 0.02)
 
+    messages = []
+
     async def work(tell):
         tell("text", {})
-        await asyncio.sleep(0.1)
+        while b": still there\n\n" not in body(messages):
+            await asyncio.sleep(0.01)  # timing: between two looks
         tell("answer", {})
 
-    messages, error = sent_by(work)
+    _, error = sent_by(work, messages=messages)
     assert error is None and b": still there\n\n" in body(messages)
     assert body(messages).endswith(event("answer", {}))
 
@@ -97,7 +100,7 @@ def test_a_broken_wire_ends_the_work():
     async def work(tell):
         tell("text", {})
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             ended.set()
 

@@ -175,7 +175,7 @@ def test_it_takes_a_key_that_may_read(tmp_path):
 
 
 def test_it_ends_with_its_time(tmp_path):
-    with running(tmp_path, timeout=0.05) as hurried:
+    with running(tmp_path, timeout=0.05) as hurried:  # timing: has to run out
         refused(explore(hurried, reranker_type="crossencoder"), 504)
 
 

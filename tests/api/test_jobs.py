@@ -34,14 +34,14 @@ def test_a_task_reports_and_ends(jobs):
 
     def task(progress):
         progress(1, 2, "half")
-        go.wait(20)
+        go.wait(60)
         progress(2, 2, "whole")
         return {"found": 7}
 
     job = jobs.start("count", task)
-    assert not job.wait(0.05)
+    assert not job.wait(0.05)  # timing: nothing may happen meanwhile
     go.set()
-    assert job.wait(20)
+    assert job.wait(60)
     assert job.as_dict() == {
         "id": job.id, "kind": "count", "state": "done", "done": 2, "total": 2, "message": "whole",
         "created": job.created, "started": job.started, "finished": job.finished,
@@ -60,7 +60,7 @@ def test_failures_are_told_without_what_they_quote(jobs):
 
     for task, said in ((quoting, "no chunk …"), (unforeseen, "the task failed")):
         job = jobs.start("fail", task)
-        assert job.wait(20)
+        assert job.wait(60)
         assert job.state == "failed"
         assert said in job.error
         assert "secret" not in str(job.as_dict())
@@ -71,11 +71,11 @@ def test_cancelling_what_runs_and_what_waits(jobs):
     running_job, waiting = jobs.start("a", until_stopped), jobs.start("b", until_stopped)
     assert jobs.cancel(waiting.id).state == "cancelled"
     jobs.cancel(running_job.id)
-    assert running_job.wait(20)
+    assert running_job.wait(60)
     assert running_job.state == "cancelled"
     assert running_job.error is None
     after = jobs.start("c", lambda progress: {})
-    assert after.wait(20)
+    assert after.wait(60)
     assert after.state == "done"
     assert jobs.cancel(after.id).state == "done"
 
@@ -87,7 +87,7 @@ def test_progress_stops_a_cancelled_task(jobs):
 
     job = jobs.start("a", lambda progress: task(lambda done, total: progress(done, total, "")))
     jobs.cancel(job.id)
-    assert job.wait(20)
+    assert job.wait(60)
     assert job.state == "cancelled"
 
 
@@ -106,7 +106,7 @@ def test_one_kind_cannot_keep_the_others_out(jobs):
     go = threading.Event()
 
     def waiting(progress):
-        go.wait(20)
+        go.wait(60)
         return {}
 
     evaluations = [jobs.start("evaluate", waiting) for _ in range(2)]
@@ -114,9 +114,9 @@ def test_one_kind_cannot_keep_the_others_out(jobs):
         jobs.start("evaluate", waiting)
     upload = jobs.start("index", waiting)
     go.set()
-    assert all(job.wait(20) for job in (*evaluations, upload))
+    assert all(job.wait(60) for job in (*evaluations, upload))
     assert evaluations[0].started <= upload.started <= evaluations[1].started  # kinds take turns
-    assert jobs.start("evaluate", waiting).wait(20)
+    assert jobs.start("evaluate", waiting).wait(60)
 
 
 def test_a_reader_cannot_block_the_uploads_of_a_writer(tmp_path):
@@ -143,7 +143,7 @@ def test_the_running_job_gets_what_is_left_of_the_grace(caplog):
     made, go = JobQueue(ServiceSettings(), Metrics()), threading.Event()
 
     def task(progress):
-        go.wait(20)
+        go.wait(60)
         progress(1, 1, "whole")
         return {"found": 7}
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,24 +55,35 @@ def test_corpus_ids_count_as_well(client):
     refused(retrieve(client, filter=f"a in {LISTED[:10_001]}", corpus_ids=IDS), 422, "30,000 values")
 
 
+class Seen(list):
+    """A thread for each slow comparison, and what is done at each."""
+
+    then = staticmethod(lambda: None)
+
+
 @pytest.fixture
 def slowly(monkeypatch):
     """Comparisons with an odd field take long; which records they have seen."""
-    seen, quick = [], Equal.matches
+    seen, quick = Seen(), Equal.matches
 
     def matches(self, metadata, id=None):
         if not self.field.startswith("a "):
             return quick(self, metadata, id)
         seen.append(threading.current_thread())
-        time.sleep(0.02)
+        seen.then()
+        time.sleep(0.02)  # timing: slow, on every machine
         return False
 
     monkeypatch.setattr(Equal, "matches", matches)
     return seen
 
 
-def test_a_slow_filter_ends_with_its_request(tmp_path, slowly):
-    with running(tmp_path, timeout=1) as client:
+def test_a_slow_filter_ends_with_its_request(tmp_path, slowly, monkeypatch):
+    skipped = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + skipped[0])
+    monkeypatch.setattr("dartboard.deadline.time", clock)
+    slowly.then = lambda: skipped.__setitem__(0, 3600.0)  # at the first comparison, time is up
+    with running(tmp_path) as client:
         rows = client.app.state.service.engines.get("demo").collection.count()
         client.app.state.service.engines.get("demo").search("warm up")
         refused(retrieve(client, filter=SLOW), 504)

@@ -1,17 +1,18 @@
 """Searches take places, in their order, and nobody waits beyond the deadline."""
 
 import threading
-import time
 
 import pytest
 
 from dartboard.api.locks import FifoSemaphore
 from dartboard.deadline import deadline
 from dartboard.errors import DeadlineError
+from tests.waiting import wait_until
 
 
 def test_so_many_at_a_time():
     places, guard, most, now = FifoSemaphore(2), threading.Lock(), 0, 0
+    pair = threading.Barrier(2)
 
     def work() -> None:
         nonlocal most, now
@@ -19,7 +20,7 @@ def test_so_many_at_a_time():
             with guard:
                 now += 1
                 most = max(most, now)
-            time.sleep(0.02)
+            pair.wait(60)
             with guard:
                 now -= 1
 
@@ -38,33 +39,22 @@ def test_who_came_first_is_first():
     def work(number: int) -> None:
         with places.held():
             order.append(number)
-            time.sleep(0.01)
 
     threads = []
-    for number in range(8):
-        threads.append(threading.Thread(target=work, args=(number,)))
-        threads[-1].start()
-        _until(lambda n=number: _arrived(places, order, n))
+    with places.held():
+        for number in range(8):
+            threads.append(threading.Thread(target=work, args=(number,)))
+            threads[-1].start()
+            wait_until(lambda: len(places._waiting) == len(threads))
     for thread in threads:
         thread.join()
-    assert order == sorted(order)
-
-
-def _arrived(places, order, number) -> bool:
-    return len(order) + len(places._waiting) > number
-
-
-def _until(condition) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    assert order == list(range(8))
 
 
 def test_waiting_ends_with_the_deadline_and_keeps_no_place():
     places = FifoSemaphore(1)
     with places.held():
-        with pytest.raises(DeadlineError), deadline(0.05), places.held():
+        with pytest.raises(DeadlineError), deadline(0.05), places.held():  # timing: has to run out
             pass
         assert not places._waiting
     with places.held():

@@ -15,7 +15,7 @@ from dartboard.api.settings import ServiceSettings
 from tests.api.small_app import serving
 from tests.llm.chat_server import ModelServer
 
-CASES = int(os.environ.get("DARTBOARD_DEEP_CASES", "25"))
+CASES = int(os.environ.get("DARTBOARD_DEEP_CASES", "10"))
 SMALL = {"k": 10, "triage_k": 12, "batch": 4, "vectors": 50, "jobs": 100, "timeout": 120.0}
 """Pools that pair scorers read through in no time."""
 CHECKS = (

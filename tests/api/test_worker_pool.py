@@ -1,6 +1,7 @@
 """Bounded work: places, the queue, time limits that free places, clients that leave, stopping."""
 
 import asyncio
+import dataclasses
 import threading
 import time
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool
 from dartboard.deadline import check, remaining
 from tests.api.small_app import loop, serving, small_app, talk, until
+from tests.waiting import PATIENCE, wait_until
 
 
 def workers_of(**options):
@@ -26,11 +28,10 @@ def value(workers, name):
 
 
 async def settled(condition):
-    for _ in range(4000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come about")
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < ends, "it did not come about"
+        await asyncio.sleep(0.005)  # timing: between two looks
 
 
 def test_a_function_runs_in_a_thread_with_its_context_and_a_deadline():
@@ -40,12 +41,12 @@ def test_a_function_runs_in_a_thread_with_its_context_and_a_deadline():
         return first, second, name.get(), threading.current_thread().name, remaining()
 
     async def main():
-        workers = workers_of(timeout=7)
+        workers = workers_of(timeout=700)
         name.set("mine")
         first, second, seen, thread, left = await workers.run(work, 1, second=2)
         assert (first, second, seen) == (1, 2, "mine")
-        assert thread.startswith("dartboard-worker") and 0 < left <= 7
-        assert (await workers.run(remaining, timeout=3)) <= 3
+        assert thread.startswith("dartboard-worker") and 0 < left <= 700
+        assert (await workers.run(remaining, timeout=300)) <= 300
         await workers.stop()
 
     asyncio.run(main())
@@ -75,12 +76,12 @@ def test_an_error_that_a_future_cannot_carry_comes_through_as_another():
 def test_beyond_places_and_queue_comes_busy():
     async def main():
         workers, go = workers_of(), threading.Event()
-        running = [asyncio.create_task(workers.run(go.wait, 20)) for _ in range(3)]
+        running = [asyncio.create_task(workers.run(go.wait, 600)) for _ in range(3)]
         await settled(lambda: (workers.running, workers.waiting) == (2, 1))
         assert value(workers, "dartboard_workers_busy") == 2
         assert value(workers, "dartboard_queue_waiting") == 1
         with pytest.raises(Busy) as refused:
-            await workers.run(go.wait, 20)
+            await workers.run(go.wait, 600)
         assert refused.value.status == 429 and int(refused.value.headers["Retry-After"]) >= 1
         go.set()
         assert await asyncio.gather(*running) == [True] * 3
@@ -101,7 +102,7 @@ def test_never_more_at_a_time_than_places_and_in_order_of_arrival():
                 now[0] += 1
                 most[0] = max(most[0], now[0])
                 order.append(number)
-            time.sleep(0.001)
+            time.sleep(0.001)  # timing: a step of work, of any length
             with lock:
                 now[0] -= 1
             return number
@@ -118,10 +119,13 @@ def test_never_more_at_a_time_than_places_and_in_order_of_arrival():
 def test_time_is_up_the_client_is_told_and_the_place_comes_free():
     async def main():
         workers, seen = workers_of(workers=1, queue=0), []
-        with pytest.raises(TimedOut) as late:
-            await workers.run(loop, seen, 60, timeout=0.05)
-        assert late.value.status == 504
-        await settled(lambda: workers.running == 0)
+        for seconds in (0.05, 5, 500):  # where a thread starts late, time is up before the work begins
+            with pytest.raises(TimedOut) as late:
+                await workers.run(loop, seen, 6000, timeout=seconds)
+            assert late.value.status == 504
+            await settled(lambda: workers.running == 0)
+            if seen:
+                break
         assert seen == ["began", "DeadlineError"]
         assert await workers.run(int) == 0
         await workers.stop()
@@ -133,7 +137,7 @@ def test_work_that_does_not_look_at_its_deadline_keeps_its_place_but_not_the_cli
     async def main():
         workers, go = workers_of(workers=1, queue=0), threading.Event()
         with pytest.raises(TimedOut):
-            await workers.run(go.wait, 20, timeout=0.05)
+            await workers.run(go.wait, 600, timeout=0.05)  # timing: has to run out
         assert workers.running == 1
         with pytest.raises(Busy):
             await workers.run(int)
@@ -148,10 +152,10 @@ def test_work_that_does_not_look_at_its_deadline_keeps_its_place_but_not_the_cli
 def test_time_in_the_queue_counts():
     async def main():
         workers, go, seen = workers_of(workers=1, queue=2), threading.Event(), []
-        busy = asyncio.create_task(workers.run(go.wait, 20))
+        busy = asyncio.create_task(workers.run(go.wait, 600))
         await settled(lambda: workers.running == 1)
         with pytest.raises(TimedOut):
-            await workers.run(loop, seen, 0, timeout=0.05)
+            await workers.run(loop, seen, 0, timeout=0.05)  # timing: has to run out
         assert workers.waiting == 0
         go.set()
         assert await busy is True
@@ -201,7 +205,7 @@ def test_cancelling_the_task_cancels_the_work(queued):
     async def main():
         workers, go, seen = workers_of(workers=1), threading.Event(), []
         if queued:
-            first = asyncio.create_task(workers.run(go.wait, 20))
+            first = asyncio.create_task(workers.run(go.wait, 600))
             await settled(lambda: workers.running == 1)
         task = asyncio.create_task(workers.run(loop, seen, 60))
         await settled(lambda: workers.waiting == 1 if queued else seen == ["began"])
@@ -223,7 +227,7 @@ def test_a_place_given_to_a_task_that_was_cancelled_in_the_same_moment_is_not_lo
         workers = workers_of(workers=1, queue=5)
         for _ in range(20):
             go = threading.Event()
-            first = asyncio.create_task(workers.run(go.wait, 20))
+            first = asyncio.create_task(workers.run(go.wait, 600))
             await settled(lambda: workers.running == 1)
             second = asyncio.create_task(workers.run(int))
             await settled(lambda: workers.waiting == 1)
@@ -242,7 +246,7 @@ def test_a_place_given_to_a_task_that_was_cancelled_in_the_same_moment_is_not_lo
 def test_stopping_finishes_what_runs_and_refuses_what_waits_or_comes():
     async def main():
         workers, go = workers_of(workers=1), threading.Event()
-        running = asyncio.create_task(workers.run(go.wait, 20))
+        running = asyncio.create_task(workers.run(go.wait, 600))
         await settled(lambda: workers.running == 1)
         waiting = asyncio.create_task(workers.run(int))
         await settled(lambda: workers.waiting == 1)
@@ -275,13 +279,13 @@ def test_stopping_cancels_what_outlasts_the_grace():
 
 def test_work_may_stop_itself():
     def work():
-        time.sleep(0.02)
+        wait_until(lambda: remaining() == 0)
         check()
 
     async def main():
         workers = workers_of()
         with pytest.raises(TimedOut):
-            await workers.run(work, timeout=0.01)
+            await workers.run(work, timeout=0.01)  # timing: has to run out
         await settled(lambda: workers.running == 0)
         await workers.stop()
 
@@ -297,7 +301,8 @@ def test_a_client_that_leaves_frees_its_place(method):
     if method == "POST":
         head += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
     with serving(app) as port:
-        talk(port, head + b"\r\n" + (body if method == "POST" else b""), pause=0.2, read=False)
+        whole = head + b"\r\n" + (body if method == "POST" else b"")
+        talk(port, whole, read=False, before_leaving=lambda: service.seen == ["began"])
         until(lambda: service.seen == ["began", "DeadlineError"])
         until(lambda: service.workers.running == 0)
         assert httpx.get(f"http://127.0.0.1:{port}/work?seconds=0").json() == "done"
@@ -305,9 +310,11 @@ def test_a_client_that_leaves_frees_its_place(method):
 
 
 def test_over_http_the_time_limit_answers_504_and_the_next_request_works():
-    app = small_app(workers=1, queue=0, timeout=0.1)
+    app = small_app(workers=1, queue=0, timeout=0.1)  # timing: has to run out
+    workers = app.state.service.workers
     with serving(app) as port:
         late = httpx.post(f"http://127.0.0.1:{port}/work", json={})
         assert late.status_code == 504 and late.json()["code"] == "timed_out"
-        until(lambda: app.state.service.workers.running == 0)
+        until(lambda: workers.running == 0)
+        workers._settings = dataclasses.replace(workers._settings, timeout=PATIENCE)
         assert httpx.post(f"http://127.0.0.1:{port}/work", json={"seconds": 0}).json() == "done"

@@ -2,7 +2,6 @@
 
 import signal
 import sqlite3
-import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import PATIENCE, run, start
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ def kept_vectors(cache: Path) -> int:
 def history(tmp_path_factory) -> History:
     cache = tmp_path_factory.mktemp("cache")
     with start("demo", cache=cache) as process:
-        while kept_vectors(cache) == 0 and process.poll() is None:
-            time.sleep(0.02)
+        wait_until(lambda: kept_vectors(cache) or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE)
     kept = kept_vectors(cache)

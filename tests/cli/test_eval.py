@@ -2,13 +2,13 @@
 
 import json
 import signal
-import time
 
 import pytest
 
 from dartboard.cli import main
 from dartboard.errors import install_command
 from tests.cli.running import PATIENCE, run, start
+from tests.waiting import wait_until
 
 ASKED = ["eval", "--dataset", "synthetic_clustered", "--resamples", "200", "--copies", "0"]
 
@@ -59,8 +59,9 @@ def test_an_interruption_is_resumed(tmp_path):
     asked = (*ASKED, "--systems", "quick", "--no-sigma-sweep", "--workers", "1", "--out", str(tmp_path / "r"))
     parts = tmp_path / "r" / "parts" / "synthetic_clustered.jsonl"
     with start(*asked, cache=tmp_path) as process:
-        while not (parts.exists() and parts.read_text().count("\n") > 20) and process.poll() is None:
-            time.sleep(0.005)
+        wait_until(
+            lambda: (parts.exists() and parts.read_text().count("\n") > 20) or process.poll() is not None
+        )
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
     if process.returncode == 0:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from contextlib import suppress
 
 import pytest
@@ -12,6 +11,7 @@ from dartboard.cli.doctor import _EXTRAS
 from dartboard.errors import StoreError, install_command
 from dartboard.stores.embedded import EmbeddedStore
 from tests.cli.running import PATIENCE, run, start
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -292,8 +292,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         )
     store = ["--store", str(tmp_path / "i.dartboard")]
     with start("index", str(docs), *store, cache=tmp_path) as process:
-        while records_in(tmp_path / "i.dartboard") == 0 and process.poll() is None:
-            time.sleep(0.02)
+        wait_until(lambda: records_in(tmp_path / "i.dartboard") or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "What was finished is kept" in errors and "Traceback" not in errors

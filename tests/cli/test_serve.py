@@ -3,10 +3,10 @@
 import json
 import logging
 import re
+import shutil
 import signal
 import socket
 import threading
-import time
 import urllib.request
 
 import pytest
@@ -15,11 +15,13 @@ from dartboard.cli import main
 from dartboard.cli.serve import listening
 from dartboard.errors import ConfigError, install_command
 from tests.cli.running import PATIENCE, run, start
+from tests.waiting import wait_until
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def server(tmp_path, monkeypatch, demo_vectors):
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(demo_vectors, tmp_path / "cache")
     started = []
 
     def begin(*options):
@@ -74,9 +76,12 @@ def test_finishes_what_is_running(server):
     body = {"query": "why slow?", "reranker_type": "hybrid", "triage_k": 30}
     asking = threading.Thread(target=lambda: found.append(post(f"{address}/api/dartboard/retrieve", body)))
     asking.start()
-    while b"\ndartboard_workers_busy 0.0\n" in get(f"{address}/metrics")[1]:
+
+    def at_work():
         assert asking.is_alive(), "answered before anybody saw it"
-        time.sleep(0.1)
+        return b"\ndartboard_workers_busy 0.0\n" not in get(f"{address}/metrics")[1]
+
+    wait_until(at_work)
     process.send_signal(signal.SIGINT)
     asking.join(PATIENCE)
     assert found and found[0]["results"]
@@ -155,8 +160,7 @@ def test_a_signal_ends_it_and_signals_are_as_before(tmp_path, monkeypatch, logge
     seen: list[bytes] = []
 
     def ask_and_stop():
-        while not any("No key" in line for line in said):
-            time.sleep(0.02)
+        wait_until(lambda: any("No key" in line for line in said))
         address = re.search(r"http://\S+:\d+", said[0]).group()
         seen.append(get(f"{address}/api/dartboard/health")[1])
         signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from dartboard.errors import ClusterError, InvalidInputError
 from tests.cli.running import environment, start
 from tests.cluster.filters import of_ray
 from tests.cluster.models import sociable_model
+from tests.waiting import wait_until
 
 pytestmark = of_ray
 
@@ -95,8 +95,7 @@ def test_ctrl_c_keeps_what_is_finished(whole, docs, tmp_path, capsys, light):
         (docs / f"{number:04d}.txt").write_text(f"Rule {number} says that broker {number} keeps on.")
     asked = ("index", str(docs), "--store", str(store), "--ray", whole.address)
     with start(*asked, cache=tmp_path, **light) as process:
-        while not records(store) and process.poll() is None:
-            time.sleep(0.02)
+        wait_until(lambda: records(store) or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "What was finished is kept" in errors and "Traceback" not in errors

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from dartboard.ingest import clean
 from tests.datasets.folders import beir_folder
 from tests.embeddings.hashing_model import HashingModel
 from tests.models import WordBag
+from tests.waiting import wait_until
 
 
 def tiny(texts=("A first text.", "A second text."), **more):
@@ -241,8 +241,8 @@ def test_one_process_at_a_time(tmp_path, caplog):
     with caplog.at_level(logging.WARNING), file_lock(tmp_path / "lock"):
         thread = threading.Thread(target=enter)
         thread.start()
-        assert not entered.wait(0.1)
-    thread.join(timeout=10)
+        assert not entered.wait(0.1)  # timing: nothing may happen meanwhile
+    thread.join(timeout=60)
     assert entered.is_set()
     assert "waiting for another process" in caplog.text
 
@@ -264,16 +264,22 @@ class Telling(HashingModel):
     def _encode_batch(self, texts, task):
         with open(sys.argv[3], "a") as log:
             log.writelines(text + "\\n" for text in texts)
+            self.told = getattr(self, "told", 0) + len(texts)
+        if self.told > int(sys.argv[4]):
+            sys.stdin.read()
         return super()._encode_batch(texts, task)
 
-prepare(load_beir(sys.argv[1]), Telling(pause=0.01), cache_dir=sys.argv[2], batch_size=2)
+prepare(load_beir(sys.argv[1]), Telling(), cache_dir=sys.argv[2], batch_size=2)
 """
 
 
-def start(folder, cache, log):
+def start(folder, cache, log, most=10_000):
+    """A process that waits for input after so many texts."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(folder), str(cache), str(log)], env=environment
+        [sys.executable, "-c", KILLED, str(folder), str(cache), str(log), str(most)],
+        env=environment,
+        stdin=subprocess.PIPE,
     )
 
 
@@ -288,9 +294,8 @@ def kept_rows(cache):
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
     folder = beir_folder(tmp_path, docs=400)
     cache, log, later = tmp_path / "cache", tmp_path / "log", tmp_path / "later"
-    with start(folder, cache, log) as process:
-        while kept_rows(cache) < 80 and process.poll() is None:
-            time.sleep(0.005)
+    with start(folder, cache, log, most=200) as process:
+        wait_until(lambda: kept_rows(cache) >= 80 or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     kept = kept_rows(cache)

@@ -24,6 +24,6 @@ class HashingModel(BatchModel):
 
     def _encode_batch(self, texts: list[str], task: TaskType) -> np.ndarray:
         self.batches.append(texts)
-        time.sleep(self.pause)
+        time.sleep(self.pause)  # timing: a slow model, on every machine
         digests = [hashlib.sha256(f"{self.seed} {task} {text}".encode()).digest() for text in texts]
         return np.array([np.frombuffer(digest, "<u4") for digest in digests]) / np.float32(2**32)

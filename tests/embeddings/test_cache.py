@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -225,7 +224,6 @@ def test_a_killed_process_leaves_a_sound_file(open_cache, path):
     done = 0
     while done < 100:
         done = int(worker.stdout.readline())
-    time.sleep(0.01)
     worker.send_signal(signal.SIGKILL)
     worker.communicate()
     cached = open_cache()

@@ -70,7 +70,7 @@ def test_sigmas_stay_within_what_a_search_takes(centre):
 
 def test_survival_ends_with_its_time():
     query, rows = topical(20)
-    with deadline(1e-6), pytest.raises(DeadlineError):
+    with deadline(1e-6), pytest.raises(DeadlineError):  # timing: has to run out
         survival(lambda sigma: from_embeddings(query, rows, sigma=sigma), Limits(k=2), 0.1)
 
 

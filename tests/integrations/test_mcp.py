@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +31,7 @@ from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.integrations.mcp.server import lines_of
 from dartboard.search_options import SearchOptions
 from tests.cli.running import PATIENCE, environment, run
+from tests.waiting import wait_until
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp.md"
 
@@ -737,6 +737,14 @@ def test_the_command_in_this_process(home, monkeypatch, capsys):
     assert len(answers[1]["result"]["structuredContent"]["passages"]) == 1
 
 
+def accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=60).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_the_command_over_http_in_this_process(tmp_path, capsys):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -749,10 +757,7 @@ def test_the_command_over_http_in_this_process(tmp_path, capsys):
                 said.append(await refused(client, "search", query=QUESTION))
 
         try:
-            for _ in range(600):
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                    break
-                time.sleep(0.1)
+            wait_until(lambda: accepts(port))
             asyncio.run(go())
         finally:
             os.kill(os.getpid(), signal.SIGINT)

@@ -11,7 +11,7 @@ from dartboard.http_client import Patience
 from tests.embeddings.local_server import LocalServer, Request
 
 SSE = {"content-type": "text/event-stream"}
-QUICK = Patience(timeout=5.0, attempts=3, first_wait=0.001, longest_wait=0.01, longest_asked=1.0)
+QUICK = Patience(timeout=60, attempts=3, first_wait=0.001, longest_wait=0.01, longest_asked=1.0)
 
 
 def event(data: Any) -> bytes:
@@ -109,8 +109,8 @@ class Waiting:
         try:
             yield from openai_events(*self.pieces, finish=None, usage=None, done=False)
             self.began.set()
-            for _ in range(3000):
-                if self.go.wait(0.01):
+            for _ in range(30_000):
+                if self.go.wait(0.01):  # timing: between two looks
                     break
                 if self.aloud:
                     yield b": waiting\n\n"

@@ -12,7 +12,7 @@ from dartboard.mining.judges.chat_judge import OpenAIJudge
 from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_server import door_tasks
 
-QUICK = Patience(timeout=5.0, attempts=6, first_wait=0.001, longest_wait=0.002)
+QUICK = Patience(timeout=60, attempts=6, first_wait=0.001, longest_wait=0.002)
 PRICES = Prices(input_per_million=2.0, output_per_million=12.0)
 
 

@@ -104,7 +104,7 @@ class FaultyServer:
         if kind == "down":
             return 500, {}, b"the back end is down", kind
         if kind == "slow":
-            time.sleep(0.02)
+            time.sleep(0.02)  # timing: slow, but answered
         content = self.content(prompt)
         if kind == "broken":
             content = content[: len(content) // 2]

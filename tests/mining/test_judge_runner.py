@@ -63,7 +63,7 @@ def test_so_many_at_once_and_no_more():
         with lock:
             now[0] += 1
             most[0] = max(most[0], now[0])
-        barrier.wait(10)
+        barrier.wait(60)
         with lock:
             now[0] -= 1
 
@@ -139,18 +139,18 @@ def test_an_interruption_keeps_what_is_finished(tmp_path):
 
     def wait():
         started.set()
-        slow.wait(10)
+        slow.wait(60)
 
     def endless():
         while True:
             check()
-            slow.wait(0.01)
+            slow.wait(0.01)  # timing: a step of work, of any length
 
     with Journal.open(tmp_path / "j") as journal:
         judge = JournaledJudge(Acts({"2": wait, "3": endless}), journal)
         judged = judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=3)))
         assert ids([next(judged), next(judged)]) == ["0", "1"]
-        assert started.wait(10)
+        assert started.wait(60)
         threading.Timer(0.05, slow.set).start()
         with pytest.raises(KeyboardInterrupt):
             judged.throw(KeyboardInterrupt())

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
 
 import pytest
 
@@ -18,6 +18,7 @@ from dartboard.mining.dataset_writer import write_dataset
 from tests.mining.doors import FEW, into, write_house
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.mined import mined, pair
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -199,11 +200,12 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(house, tmp_path):
         whole = len(server.bodies)
         for sent, code, stop in ((signal.SIGKILL, -9, whole // 4), (signal.SIGINT, 130, whole // 3)):
             server.bodies.clear()
-            server.on_request = lambda count: time.sleep(0.02)
+            sent_now = threading.Event()
+            server.on_request = lambda count, at=stop, go=sent_now: count <= at or go.wait(600)
             with subprocess.Popen(command("killed", server.url), stderr=subprocess.PIPE) as process:
-                while len(server.bodies) < stop and process.poll() is None:
-                    time.sleep(0.005)
+                wait_until(lambda at=stop, p=process: len(server.bodies) >= at or p.poll() is not None)
                 os.kill(process.pid, sent)
+                sent_now.set()
                 errors = process.communicate(timeout=300)[1].decode()
                 assert process.returncode == code, errors
         assert "with --resume the command goes on" in errors and "Traceback" not in errors

@@ -24,7 +24,11 @@ CASES = [
         kind="fix_error",
         unfixed="x = 1\n",
         solution="x = 2\n",
-        check=Check(command=("python", "t.py"), files={"t.py": "pass\n"}, timeout=3.5),
+        check=Check(
+            command=("python", "t.py"),
+            files={"t.py": "pass\n"},
+            timeout=3.5,  # timing: stored, nothing runs
+        ),
         place="cases.yaml, line 3",
     ),
     Case(id="quiz", question="robot 4?", answers=("d4",), kind="multiple_choice", choices=("d4", "d5")),

@@ -54,7 +54,7 @@ def test_cases_of_their_own(folder):
     assert second.check == Check(
         command=("python", "test_it.py", "--strict"),
         files={"test_it.py": "# test_it.py\n"},
-        timeout=5,
+        timeout=5,  # timing: read from the file, nothing runs
         candidate="program.py",
     )
 

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -213,12 +212,12 @@ def test_a_long_pause_is_obeyed_up_to_a_limit_and_can_be_interrupted(raw, tmp_pa
         asked = len(server.bodies)
         line = [sys.executable, "-m", "dartboard", *command(raw, server, out), "--resume"]
         with subprocess.Popen(line, stderr=subprocess.PIPE) as process:
-            while len(server.bodies) == asked and process.poll() is None:
-                time.sleep(0.01)
-            time.sleep(0.5)
-            assert process.poll() is None
+            errors = ""
+            while "asking again in 500.0 s" not in errors and (byte := process.stderr.read(1)):
+                errors += byte.decode("latin-1")
+            assert process.poll() is None and len(server.bodies) > asked
             os.kill(process.pid, signal.SIGINT)
-            errors = process.communicate(timeout=60)[1].decode()
+            errors += process.communicate(timeout=60)[1].decode()
         assert process.returncode == 130 and "with --resume the command goes on" in errors
         assert "asking again in 500.0 s" in errors
         server.override = lambda body: None

@@ -56,7 +56,7 @@ def test_selection_checks_its_deadline_as_it_goes(way):
 def test_a_long_selection_ends_in_time():
     """All sets of 5 among 45 would take most of a minute."""
     vectors, query = pool(45)
-    with deadline(0.05), pytest.raises(DeadlineError, match="out of time"):
+    with deadline(0.05), pytest.raises(DeadlineError, match="out of time"):  # timing: has to run out
         select(vectors, query, 5, method=Exhaustive())
 
 

@@ -60,7 +60,7 @@ def live_and_die(path: Path, first: int, batches: int, seconds: float) -> int:
     os.close(writing)
     with os.fdopen(reading, "rb", buffering=0) as stream:
         data = b"".join(stream.read(4) for _ in range(batches))
-        time.sleep(seconds)
+        time.sleep(seconds)  # timing: a kill at any moment is right
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         while more := stream.read(4096):

@@ -14,7 +14,7 @@ import pytest
 from dartboard.errors import StoreUnavailableError
 from dartboard.stores.milvus import MilvusStore
 
-_SECONDS_TO_START = 60
+_SECONDS_TO_START = 300
 
 
 class MilvusServer:
@@ -46,7 +46,7 @@ class MilvusServer:
                 if time.monotonic() > deadline or self._process is None or self._process.poll() is not None:
                     self.stop()
                     raise RuntimeError((self.folder / "server.log").read_text()) from None
-                time.sleep(0.1)
+                time.sleep(0.1)  # timing: between two looks
 
     def kill(self) -> None:
         """End it as a crash would."""
@@ -60,7 +60,7 @@ class MilvusServer:
         if process is not None:
             process.send_signal(how)
             try:
-                process.wait(timeout=20)
+                process.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -1,4 +1,7 @@
-"""Processes killed while writing, derived files harmed in a thousand ways, and full disks."""
+"""Processes killed while writing, derived files harmed in many ways, and full disks.
+
+``DARTBOARD_DEEP_CASES`` is how many kills and how many ways; ``make test-deep`` sets it to 1,000.
+"""
 
 import json
 import os
@@ -16,8 +19,8 @@ from dartboard.stores import SparseVector, parse_filter
 from dartboard.stores.embedded import EmbeddedStore, Tuning
 from dartboard.testing.samples import MANIFEST, sample_queries, sample_records
 
-KILLS = 200
-MUTATIONS = 1000
+KILLS = int(os.environ.get("DARTBOARD_DEEP_CASES", "100"))
+MUTATIONS = int(os.environ.get("DARTBOARD_DEEP_CASES", "250"))
 EAGER = Tuning(files_from=0, approximate_from=60, tail_least=10, compare_up_to=5)
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

@@ -61,7 +61,7 @@ def test_python_stops_when_the_work_is_cancelled(collection, ask):
 @pytest.mark.parametrize("ask", asking(None))
 @pytest.mark.parametrize("text", ['w = "y"', "n > 1e9", 'w in ["y", "z"] or not n exists'])
 def test_a_filter_that_is_out_of_time_ends(collection, ask, text):
-    with deadline(1e-9), pytest.raises(DeadlineError, match="out of time"):
+    with deadline(1e-9), pytest.raises(DeadlineError, match="out of time"):  # timing: has to run out
         asking(collection)[ask](parse_filter(f"({text}) and not w = '{ask}'"))
     assert collection.count() == ROWS
 

@@ -3,7 +3,6 @@
 import re
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -21,9 +20,10 @@ from dartboard.stores import open_store
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore
 from dartboard.stores.postgres import connection as connection_module
-from dartboard.stores.postgres.connection import parse_address, translate
+from dartboard.stores.postgres.connection import Connections, parse_address, translate
 from dartboard.stores.records import Record
 from tests.stores.postgres_server import address, admin, fresh, server
+from tests.waiting import wait_until
 
 PLAIN = Manifest(model="m", dimension=2)
 
@@ -95,6 +95,16 @@ def test_missing_database_and_role():
     assert "does not exist" in said(StoreUnavailableError, address(user="nobody_here"))
 
 
+def refuses(user):
+    try:
+        PostgresStore(address(user=user)).close()
+    except StoreUnavailableError:
+        return True
+    except StoreError:
+        return False
+    return False
+
+
 def test_wrong_password():
     hba = server().pgdata / "pg_hba.conf"
     before = hba.read_text()
@@ -102,7 +112,7 @@ def test_wrong_password():
     try:
         hba.write_text("local all guarded scram-sha-256\n" + before)
         admin("SELECT pg_reload_conf()")
-        time.sleep(0.2)
+        wait_until(lambda: refuses("guarded"))
         message = said(StoreUnavailableError, address(user="guarded", password="wrong-one"))
         assert "check user and password" in message and "wrong-one" not in message
         assert "PGPASSWORD" in said(StoreUnavailableError, address(user="guarded"))
@@ -246,11 +256,13 @@ def test_back_after_a_restart(monkeypatch):
 
 def test_the_pool_is_bounded(monkeypatch):
     monkeypatch.setattr(connection_module, "_PATIENCE", 0.05)
-    with PostgresStore(fresh(pool_size=2, timeout=0.4, application_name="few")) as store:
+    with PostgresStore(fresh(pool_size=2, timeout=600, application_name="few")) as store:
         collection = store.create("c", PLAIN)
-        busy = pytest.raises(StoreUnavailableError, match="all 2 connections were busy")
-        with store._connections.reading(), store._connections.reading(), busy:
-            collection.count()
+        with store._connections.reading(), store._connections.reading():
+            monkeypatch.setattr(store._connections, "wait", 0.1)
+            with pytest.raises(StoreUnavailableError, match=r"all 2 connections are in use.*pool_size="):
+                collection.count()
+        monkeypatch.undo()
         assert collection.count() == 0
         done = []
         threads = [threading.Thread(target=lambda: done.append(collection.count())) for _ in range(12)]
@@ -263,12 +275,37 @@ def test_the_pool_is_bounded(monkeypatch):
         assert open_now <= 2
 
 
+def test_a_slow_server_is_not_taken_for_a_small_pool(monkeypatch):
+    ready = threading.Event()
+    prepare = Connections._prepare
+
+    def prepare_late(connections, connection):
+        """The pool connects in a thread of its own: there, the server answers when the test allows it."""
+        assert threading.current_thread() is threading.main_thread() or ready.wait(600)
+        prepare(connections, connection)
+
+    monkeypatch.setattr(connection_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(Connections, "_prepare", prepare_late)
+    with PostgresStore(fresh(pool_size=2, timeout=600)) as store:
+        connections = store._connections
+        connections.wait = 0.1
+        late = pytest.raises(StoreUnavailableError, match=r"not accept a connection within 0.1 s \(0 of 2")
+        with late as caught, connections.reading():
+            pass
+        assert "?timeout=" in str(caught.value) and "pool_size=2" in str(caught.value)
+        connections.wait = 600
+        ready.set()
+        with connections.reading() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_long_statements_are_given_up():
-    with PostgresStore(fresh(timeout=0.1)) as store:
-        slow = pytest.raises(StoreError, match=r"stopped after 0.1 s.*timeout")
+    with PostgresStore(fresh(timeout=1)) as store:  # timing: has to run out
+        slow = pytest.raises(StoreError, match=r"stopped after 1 s.*timeout")
         with slow, store._connections.reading() as connection:
-            connection.execute("SELECT pg_sleep(5)")
-        assert store.collections() == []
+            connection.execute("SELECT pg_sleep(600)")
+        with store._connections.writing() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_opened_by_url_and_closed():

@@ -425,9 +425,9 @@ def test_a_batch_that_meets_the_same_new_ids_waits_and_goes_again(store):
             target=lambda: done.append(collection.upsert([Record("a", "second", np.ones(2))]))
         )
         thread.start()
-        thread.join(0.3)
+        thread.join(0.3)  # timing: nothing may happen meanwhile
         assert thread.is_alive() and not done
-    thread.join(20)
+    thread.join(60)
     assert done == [None] and collection.get(["a"])[0].text == "second"
 
 

@@ -19,7 +19,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1500, "height": 1130}, color_scheme="light")
         page.goto(service.url)
         page.wait_for_selector(".card")
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(500)  # timing: for the eye, no test runs it
         page.screenshot(path=PICTURE)
         browser.close()
     size = PICTURE.stat().st_size

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from dartboard.api import ServiceSettings, create_app
-
-PATIENCE = 120.0
+from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,8 @@ def serving(folder: Path, **options: Any) -> Iterator[Served]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(server, loop), daemon=True)
     thread.start()
-    until = time.monotonic() + PATIENCE
-    while not server.started:
-        if not thread.is_alive() or time.monotonic() > until:
-            raise RuntimeError("the service did not start")
-        time.sleep(0.05)
+    wait_until(lambda: server.started or not thread.is_alive())
+    assert thread.is_alive(), "the service did not start"
     try:
         yield Served(f"http://127.0.0.1:{port}", app, home, loop)
     finally:

@@ -307,7 +307,7 @@ def test_script_in_a_report_does_not_run(open_page, lively):
         page.get_by_role("button", name="Open the report hostile").click()
         frame = page.frame_locator("#viewer iframe")
         frame.locator("h1").wait_for()
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(300)  # timing: nothing may happen meanwhile
         assert frame.locator("h1").inner_text() == "Hostile"
         assert page.evaluate("window.watched.ran") == 0
     finally:
@@ -343,7 +343,7 @@ def test_what_others_measured_is_not_shown_as_ones_own(evaluation, lively):
     page = evaluation
     with page.expect_response("**/jobs"):
         page.reload()
-    page.wait_for_timeout(100)
+    page.wait_for_timeout(100)  # timing: nothing may happen meanwhile
     assert page.locator("#outcome table").count() == 0
 
 

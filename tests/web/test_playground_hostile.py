@@ -58,7 +58,7 @@ def test_nothing_runs_and_nothing_breaks_out(attacked):
     page.locator(".spot").first.focus()
     for _ in range(page.locator(".spot").count() - 1):
         page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(200)
+    page.wait_for_timeout(200)  # timing: nothing may happen meanwhile
     assert page.evaluate("window.watched") == {"violations": [], "ran": 0}
     foreign = "main :is(img, script, iframe, style, a[href^=javascript]), #why :is(img, script)"
     assert page.locator(foreign).count() == 0

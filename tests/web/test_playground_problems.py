@@ -61,8 +61,8 @@ def test_too_many_requests(open_page, tmp_path):
         page.goto(service.url)
         page.wait_for_selector(".card")
         for place in ("100", "300", "500", "700"):
-            page.locator("#sigma-range").fill(place)
-            page.wait_for_timeout(150)
+            with page.expect_response("**/explore"):
+                page.locator("#sigma-range").fill(place)
         expect(page.locator("#problem")).to_contain_text("limit is reached")
         expect(page.locator("#problem")).to_contain_text("Try again in")
 
@@ -73,7 +73,7 @@ def test_out_of_time(open_page, tmp_path):
         page.goto(service.url)
         page.wait_for_selector(".card")
         workers = service.app.state.service.workers
-        workers._settings = dataclasses.replace(workers._settings, timeout=1e-4)
+        workers._settings = dataclasses.replace(workers._settings, timeout=1e-4)  # timing: has to run out
         page.locator("#go").click()
         expect(page.locator("#problem")).to_contain_text("ran out of time")
 

@@ -37,7 +37,7 @@ def test_the_slider_selects_again_without_map_or_sweep(page, served, answer):
     expect(page.locator(".sigma-source")).to_have_text(
         re.compile(r"^set by hand, \d+ near-duplicates removed$")
     )
-    page.wait_for_timeout(50)
+    page.wait_for_timeout(50)  # timing: no other request may follow
     expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
     bodies = [json.loads(request.post_data) for request in asked]
     assert bodies and all(not body["layout"] and not body["sweep"] for body in bodies)
@@ -68,7 +68,7 @@ def test_late_answers_are_dropped(page, served):
     page.locator("#sigma-range").fill("50")
     page.wait_for_function("() => document.querySelector('#results').ariaBusy === 'true'")
     while not held:
-        page.wait_for_timeout(20)
+        page.wait_for_timeout(20)  # timing: between two looks
     page.locator("#sigma-range").fill("950")
     expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
     latest = page.locator(".column.dartboard .card-name").all_inner_texts()
@@ -76,7 +76,7 @@ def test_late_answers_are_dropped(page, served):
         held[0].continue_()
     except Exception as error:  # noqa: BLE001 - the page has already given the first request up
         assert "closed" in str(error) or "handled" in str(error) or "aborted" in str(error).lower()
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(400)  # timing: nothing may happen meanwhile
     assert page.locator(".column.dartboard .card-name").all_inner_texts() == latest
     assert page.locator("#sigma-range").input_value() == "950"
 
@@ -85,16 +85,17 @@ def test_many_moves_make_few_requests(page):
     asked = []
     page.on("request", lambda request: asked.append(time.monotonic()) if "explore" in request.url else None)
     page.locator("#sigma-range").focus()
-    page.evaluate(
-        """() => {
-          const range = document.querySelector("#sigma-range");
-          for (let at = 100; at < 140; at++) {
-            range.value = String(at);
-            range.dispatchEvent(new Event("input", { bubbles: true }));
-          }
-        }"""
-    )
-    page.wait_for_timeout(300)
+    with page.expect_response("**/explore"):
+        page.evaluate(
+            """() => {
+              const range = document.querySelector("#sigma-range");
+              for (let at = 100; at < 140; at++) {
+                range.value = String(at);
+                range.dispatchEvent(new Event("input", { bubbles: true }));
+              }
+            }"""
+        )
+    page.wait_for_timeout(300)  # timing: nothing may happen meanwhile
     assert 1 <= len(asked) <= 2
 
 

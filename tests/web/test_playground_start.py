@@ -153,7 +153,7 @@ def test_what_is_typed_while_the_page_starts_stays(open_page, served):
     page.goto(served.url)
     page.locator("#query").fill(OWN)
     while not held:
-        page.wait_for_timeout(20)
+        page.wait_for_timeout(20)  # timing: between two looks
     held[0].continue_()
     expect(page.locator("#empty")).to_contain_text("Ask the collection something")
     expect(page.locator("#query")).to_have_value(OWN)

@@ -7,6 +7,7 @@ the schema of the extension, has a statement timeout, and is checked before it i
 """
 
 import math
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,6 +108,10 @@ class Connections:
         self.address = address
         self.read_only = read_only
         self.extension_schema = "public"
+        self.wait = address.timeout
+        """Seconds to wait for a connection from the pool."""
+        self._in_use = 0
+        self._counting = threading.Lock()
         self._closed = False
         self._pool = self._new_pool()
 
@@ -158,26 +163,43 @@ class Connections:
         with _translated(self.address):
             self._pool.open()
             connection = self._taken()
+            self._count(1)
             try:
                 yield connection
             finally:
+                self._count(-1)
                 self._pool.putconn(connection)
+
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self._in_use += change
 
     def _taken(self) -> Any:
         """A connection from the pool; after a short wait, a new one shows whether the server is down."""
         started = time.monotonic()
         try:
-            return self._pool.getconn(timeout=_PATIENCE)
+            return self._pool.getconn(timeout=min(_PATIENCE, self.wait))
         except PoolTimeout:
             with self.first() as connection:
                 self._prepare(connection)
         try:
-            return self._pool.getconn(timeout=max(0.1, self.address.timeout - (time.monotonic() - started)))
+            return self._pool.getconn(timeout=max(0.1, self.wait - (time.monotonic() - started)))
         except PoolTimeout:
-            raise StoreUnavailableError(
-                f"all {self.address.pool_size} connections were busy for {self.address.timeout:g} s: "
+            raise self._no_connection() from None
+
+    def _no_connection(self) -> StoreUnavailableError:
+        """The error when the pool gave no connection in time, because of its size or of the server."""
+        size, in_use = self.address.pool_size, self._in_use
+        if in_use >= size:
+            return StoreUnavailableError(
+                f"all {size} connections are in use, and none became free within {self.wait:g} s: "
                 "raise ?pool_size= in the store's URL"
-            ) from None
+            )
+        return StoreUnavailableError(
+            f"PostgreSQL did not accept a connection within {self.wait:g} s ({in_use} of {size} are in use): "
+            "look at the server's load, or allow more time with ?timeout=SECONDS in the store's URL "
+            f"[{self.address.url}]"
+        )
 
     def _new_pool(self) -> Any:
         return ConnectionPool(
