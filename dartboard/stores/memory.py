@@ -6,12 +6,13 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.deadline import check
+from dartboard.errors import StoreError
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
 from dartboard.stores.ann import near_the_best
@@ -59,7 +60,7 @@ class MemoryCollection:
         listed = list(records)
         self.manifest.check(listed)
         with self._lock:
-            self._records = self._records | {record.id: record for record in listed}  # snapshots keep theirs
+            self._records |= {record.id: record for record in listed}
             self._snapshot = None
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
@@ -74,9 +75,7 @@ class MemoryCollection:
     def read_snapshot(self) -> AbstractContextManager["MemoryCollection"]:
         """A view of the records as they are now, for several reads."""
         with self._lock:
-            view = MemoryCollection(self.name, self.manifest)
-            view._records, view._snapshot = self._records, self._current()
-        return nullcontext(view)
+            return nullcontext(_View(self.name, self.manifest, self._current()))
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
         """The records that exist, in the order of ``ids``."""
@@ -185,7 +184,7 @@ class _Snapshot:
     """The records at one time, sorted by id, with search indexes that are built on first use."""
 
     def __init__(self, records: dict[str, Record], manifest: Manifest) -> None:
-        self._records = records
+        self.records = records
         self._manifest = manifest
         self.ids = list(records)
         self.rows = {id: row for row, id in enumerate(self.ids)}
@@ -203,14 +202,14 @@ class _Snapshot:
     @property
     def bm25(self) -> BM25Index:
         """The lexical index over all texts."""
-        texts = (record.text for record in self._records.values())
+        texts = (record.text for record in self.records.values())
         return self._cached("bm25", lambda: build_bm25(texts, self._manifest))
 
     def mask(self, ids: list[str], where: Filter | None) -> npt.NDArray[np.bool_] | None:
         """Which of the ids match; None if all do."""
         if where is None:
             return None
-        found = set(_matching(self._records, where))
+        found = set(_matching(self.records, where))
         return np.array([id in found for id in ids], dtype=bool)
 
     def _cached(self, key: Any, make: Callable[[], _Made]) -> _Made:
@@ -222,10 +221,10 @@ class _Snapshot:
 
     def _stack(self, field: str | None) -> tuple[list[str], FloatArray]:
         if field is None:
-            found = {id: record.embedding for id, record in self._records.items()}
+            found = {id: record.embedding for id, record in self.records.items()}
         else:
             found = {
-                id: record.vectors[field] for id, record in self._records.items() if field in record.vectors
+                id: record.vectors[field] for id, record in self.records.items() if field in record.vectors
             }
         described = self._manifest.vector_field(field)
         rows = list(found.values())
@@ -233,9 +232,26 @@ class _Snapshot:
         return list(found), unit_rows(matrix) if described.metric == "cosine" else matrix
 
     def _invert(self, field: str) -> tuple[list[str], InvertedIndex]:
-        ids = [id for id, record in self._records.items() if field in record.sparse]
-        vectors = (self._records[id].sparse[field] for id in ids)
+        ids = [id for id, record in self.records.items() if field in record.sparse]
+        vectors = (self.records[id].sparse[field] for id in ids)
         return ids, InvertedIndex.build((vector.terms, vector.weights) for vector in vectors)
+
+
+class _View(MemoryCollection):
+    """A collection at one time, which can only be read."""
+
+    def __init__(self, name: str, manifest: Manifest, snapshot: _Snapshot) -> None:
+        super().__init__(name, manifest)
+        self._records, self._snapshot = snapshot.records, snapshot
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Reject writes and statistics, as the embedded store does."""
+        raise StoreError(
+            f"collection {self.name!r} is open as a read snapshot: write to it, and ask for its statistics, "
+            "outside of the snapshot"
+        )
+
+    configure = upsert = delete = stats = _refuse
 
 
 class MemoryStore:
