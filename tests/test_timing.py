@@ -63,7 +63,8 @@ def test_no_test_depends_on_the_speed_of_the_machine():
         for path in sorted(TESTS.rglob("*.py"))
         for line, problem in timing(path.read_text(encoding="utf-8"))
     ]
-    assert not found, "wait for the event instead, or say why it is right (# timing: …):\n" + "\n".join(found)
+    advice = "wait for the event (tests/waiting.py), allow 30 s or more, or say why on the line (# timing: …)"
+    assert not found, f"{advice}:\n" + "\n".join(found)
 
 
 @pytest.mark.parametrize(
