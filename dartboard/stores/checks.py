@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from dartboard.errors import CollectionError, ConfigError, InvalidInputError
+from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreError
 from dartboard.stores.base import Collection
 from dartboard.stores.filters import Compare, Equal, Exists, Filter, In, comparisons
 from dartboard.stores.manifest import Manifest, Metric
@@ -72,6 +72,14 @@ def check_deletion(ids: Sequence[str] | None, where: Filter | None) -> None:
 def exists_already(name: str) -> CollectionError:
     """The error for a collection name that is taken."""
     return CollectionError(f"collection {name!r} exists already: open it, drop it, or choose another name")
+
+
+def only_readable(name: str) -> StoreError:
+    """The error for a write to a read snapshot."""
+    return StoreError(
+        f"collection {name!r} is open as a read snapshot: write to it, and ask for its statistics, outside "
+        "of the snapshot"
+    )
 
 
 def missing(name: str, known: Sequence[str]) -> CollectionError:

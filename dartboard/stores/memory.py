@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.deadline import check
-from dartboard.errors import StoreError
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
 from dartboard.stores.ann import near_the_best
@@ -25,6 +24,7 @@ from dartboard.stores.checks import (
     check_sparse_field,
     exists_already,
     missing,
+    only_readable,
 )
 from dartboard.stores.filters import Filter, check_filter
 from dartboard.stores.manifest import Manifest, build_bm25
@@ -246,10 +246,7 @@ class _View(MemoryCollection):
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Reject writes and statistics, as the embedded store does."""
-        raise StoreError(
-            f"collection {self.name!r} is open as a read snapshot: write to it, and ask for its statistics, "
-            "outside of the snapshot"
-        )
+        raise only_readable(self.name)
 
     configure = upsert = delete = stats = _refuse
 

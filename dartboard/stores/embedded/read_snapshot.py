@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import StoreError
-from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
+from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field, only_readable
 from dartboard.stores.embedded.cache import CollectionCache
 from dartboard.stores.embedded.checksums import damaged
 from dartboard.stores.embedded.derived_index import DamagedFileError, DerivedIndex, State
@@ -153,10 +153,7 @@ class ReadSnapshot:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Reject writes and statistics, which a snapshot does not support."""
-        raise StoreError(
-            f"collection {self.name!r} is open as a read snapshot: write to it, and ask for its statistics, "
-            "outside of the snapshot"
-        )
+        raise only_readable(self.name)
 
     configure = upsert = delete = stats = _refuse
 
