@@ -244,6 +244,10 @@ class _View(MemoryCollection):
         super().__init__(name, manifest)
         self._records, self._snapshot = snapshot.records, snapshot
 
+    def read_snapshot(self) -> AbstractContextManager[MemoryCollection]:
+        """This view."""
+        return nullcontext(self)
+
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Reject writes and statistics, as the embedded store does."""
         raise only_readable(self.name)

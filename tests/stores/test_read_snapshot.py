@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from dartboard.errors import StoreError
 from dartboard.stores import Manifest, Record, open_store, parse_filter
 from dartboard.stores.base import Collection, read_snapshot
-from dartboard.stores.memory import MemoryStore
 
 RNG = np.random.default_rng(5)
 VECTORS = RNG.standard_normal((40, 8)).astype(np.float32)
@@ -198,13 +198,14 @@ def test_damage_found_by_unit_vectors_is_mended(tmp_path):
 
 
 def test_a_store_that_cannot_hold_a_state_answers_as_it_comes():
-    made = MemoryStore().create("default", Manifest(model="m", dimension=8))
+    made = SimpleNamespace(name="default")
     with read_snapshot(made) as view:
         assert view is made
 
 
-def test_a_store_that_can_hands_out_another(tmp_path):
-    with open_store(str(tmp_path / "a.dartboard")) as store:
+@pytest.mark.parametrize("url", ["memory://", "{}/a.dartboard"])
+def test_a_store_that_can_hands_out_another(tmp_path, url):
+    with open_store(url.format(tmp_path)) as store:
         made = store.create("default", Manifest(model="m", dimension=8))
         with read_snapshot(made) as view, read_snapshot(view) as inner:
             assert view is not made and view.name == made.name and inner is view
