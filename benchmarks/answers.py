@@ -414,6 +414,8 @@ def verdicts(found: dict[str, Any]) -> str:
                     )
     if not compared:
         return f"Fewer than {FEWEST} questions: nothing yet."
+    if not rows["more"] + rows["less"]:
+        return f"None of {compared} comparisons shows a difference (95 % intervals)."
     said = [f"- {word}: {'; '.join(cells) or 'nowhere'}" for word, cells in rows.items()]
     return "\n".join(
         [

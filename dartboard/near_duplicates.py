@@ -62,8 +62,8 @@ _INSIDE = frozenset(("", ",", "-", "/", "&", "+", "\n", ",\n"))
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _NEIGHBOURS = 128  # texts with the same rare shingle that a text is compared with, besides the first
 _BLOCK = 1 << 18  # shingles that are compared at once, to save memory; each text counts as 256 more
-_TEXT_COST = 256
-_PAIRS_AT_ONCE = 1 << 14
+_TEXT_COST = 256  # so that a table of texts × shingles has at most 2**25 cells
+_PAIRS_AT_ONCE = 1 << 14  # pairs whose texts are counted at once
 _PAIRS = 1 << 24  # pairs that are collected before those found twice are removed
 _CACHED = 1 << 17  # words
 _Bools = npt.NDArray[np.bool_]
