@@ -29,6 +29,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -64,10 +65,10 @@ _NEIGHBOURS = 128  # texts with the same rare shingle that a text is compared wi
 _BLOCK = 1 << 18  # shingles that are compared at once, to save memory; each text counts as 256 more
 _TEXT_COST = 256  # so that a table of texts × shingles has at most 2**25 cells
 _PAIRS_AT_ONCE = 1 << 14  # pairs whose texts are counted at once
+_CELLS = 1 << 16  # shingles that are looked up at once
 _PAIRS = 1 << 24  # pairs that are collected before those found twice are removed
 _CACHED = 1 << 17  # words
 _Bools = npt.NDArray[np.bool_]
-_Hashes = npt.NDArray[np.uint64]
 
 
 def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> IntArray:
@@ -176,9 +177,9 @@ class _Pool:
         few, many = self.sizes[smaller], self.sizes[larger]
         possible = np.flatnonzero((few > 0) & (few >= RESEMBLANCE * many))
         shared = np.zeros(len(pairs), dtype=np.int64)
-        for part, incidence in self._blocks(pairs[possible]):
+        for part, table in self._tables(pairs[possible]):
             at = possible[part]
-            shared[at] = incidence.shared(smaller[at], larger[at])[0]
+            shared[at] = table.shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
         resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
         return contained & resembling & (shared > 0)
@@ -186,60 +187,38 @@ class _Pool:
     def conflicting(self, pairs: IntArray) -> _Bools:
         """Which pairs have different names in the same place."""
         found: _Bools = np.zeros(len(pairs), dtype=bool)
-        for at, incidence in self._blocks(pairs):
+        for at, table in self._tables(pairs):
             one, other = pairs[at].T
-            these, others = np.append(one, other), np.append(other, one)
-            _, begin, end = incidence.shared(these, others)
-            lacking = self._lacking(these, others, begin, end)
+            lacking = table.lacking_names(np.append(one, other), np.append(other, one))
             found[at] = (lacking[: len(one)] & lacking[len(one) :]).any(axis=1)
         return found
 
-    def _blocks(self, pairs: IntArray) -> "Iterator[tuple[slice, _Incidence]]":
-        """Parts of the pairs, each with the shingles of its texts: all at once unless that takes memory."""
+    def _tables(self, pairs: IntArray) -> "Iterator[tuple[slice, _Table]]":
+        """Parts of the pairs, each with a table of its texts: all at once unless that takes memory."""
         if self._whole is not None:
             yield slice(0, len(pairs)), self._whole
             return
         for start in range(0, len(pairs), _PAIRS_AT_ONCE):
             yield from self._halves(pairs, start, min(start + _PAIRS_AT_ONCE, len(pairs)))
 
-    def _halves(self, pairs: IntArray, start: int, stop: int) -> "Iterator[tuple[slice, _Incidence]]":
+    def _halves(self, pairs: IntArray, start: int, stop: int) -> "Iterator[tuple[slice, _Table]]":
         """The pairs of a range, halved until their texts are few enough."""
         texts, half = np.unique(pairs[start:stop]), (start + stop) // 2
         if half == start or (self.sizes[texts] + _TEXT_COST).sum() <= _BLOCK:
-            yield slice(start, stop), _Incidence(self, texts)
+            yield slice(start, stop), _Table(self, texts)
         else:
             yield from self._halves(pairs, start, half)
             yield from self._halves(pairs, half, stop)
 
     @lazy
-    def _whole(self) -> "_Incidence | None":
+    def _whole(self) -> "_Table | None":
         """All texts, unless they are too many."""
         small = (self.sizes + _TEXT_COST).sum() <= _BLOCK
-        return _Incidence(self, np.arange(len(self.sizes))) if small else None
-
-    def _lacking(self, these: IntArray, others: IntArray, begin: IntArray, end: IntArray) -> _Bools:
-        """``(p, 3)``: names of these texts that the others lack: before, in and after the shared part."""
-        names, earlier, first = self._names
-        number, pair = _ranges(first[these], np.searchsorted(names, self.ends[these]) - first[these])
-        before, after = np.where(self.flags[names[number]] & _UNCLEAR, [[1], [0]], MARGIN)
-        near = (names[number] >= begin[pair] - before) & (names[number] < end[pair] + after)
-        at, pair, earlier, known = names[number[near]], pair[near], earlier[number[near]], self._vocabulary
-        wanted = _keys(others[pair], self.words[at])
-        nth = np.minimum(np.searchsorted(known, wanted) + earlier, len(known) - 1)
-        lacks = known[nth] != wanted  # a name that occurs twice must occur twice in the other
-        at, pair = at[lacks], pair[lacks]
-        found = np.zeros((len(these), 3), dtype=bool)
-        found[pair, (at >= begin[pair]).astype(np.intp) + (at >= end[pair])] = True
-        return found
+        return _Table(self, np.arange(len(self.sizes))) if small else None
 
     @lazy
-    def _vocabulary(self) -> _Hashes:
-        """Which text has which words, sorted."""
-        return np.sort(_keys(np.repeat(np.arange(len(self.ends)), self.ends - self.starts + 1), self.words))
-
-    @lazy
-    def _names(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Positions of names, how often each occurs earlier in its text, and the first of each text."""
+    def names(self) -> _Bools:
+        """Which words are names or numbers."""
         name = (self.flags & _NAME) > 0
         unclear = np.flatnonzero(self.flags & _UNCLEAR)
         words = self.words[unclear]
@@ -248,12 +227,7 @@ class _Pool:
             for some in (np.sort(self.words[self.flags == 0]), np.sort(self.words[name]))
         )
         name[unclear] = in_lower_case <= as_name
-        places = np.flatnonzero(name)
-        keys = _keys(np.searchsorted(self.starts, places, "right"), self.words[places])
-        order = np.argsort(keys, kind="stable")
-        earlier = np.empty(len(places), dtype=np.int64)
-        earlier[order] = np.arange(len(places)) - np.searchsorted(keys[order], keys[order])
-        return places, earlier, np.searchsorted(places, self.starts)
+        return name
 
     def leaders(self, pairs: IntArray) -> IntArray:
         """``(m,)``: for each text the leader of its group, given these pairs."""
@@ -275,35 +249,105 @@ class _Pool:
             left = left[~(np.isin(left[:, 1], out) & (np.array(leaders)[left[:, 1]] == left[:, 0]))]
 
 
-class _Incidence:
-    """Which of some texts have which shingles; one that occurs only once cannot be shared and is left out."""
+class _Table:
+    """Shingles and names of some texts, a row for each, to look up those of one text in another.
+
+    Shingles that occur only once cannot be shared: column 0, which no text has.
+    """
 
     def __init__(self, pool: _Pool, texts: IntArray) -> None:
-        at, text = _ranges(pool.starts[texts], pool.sizes[texts])
+        self._pool, self._texts = pool, texts
+        self._row = np.zeros(len(pool.starts), dtype=np.int64)
+        self._row[texts] = np.arange(len(texts))
+        self._sizes = pool.sizes[texts]
+        at, text = _ranges(pool.starts[texts], self._sizes)
         _, shingle, times = np.unique(pool.shingles[at], return_inverse=True, return_counts=True)
-        repeated = times > 1
-        kept = repeated[shingle]
-        self._at, text, self._shingle = at[kept], text[kept], (np.cumsum(repeated) - 1)[shingle[kept]]
-        self._sizes = np.bincount(text, minlength=len(texts))
-        self._starts = np.cumsum(self._sizes) - self._sizes
-        self._begin = pool.starts[texts]
-        self._number = np.zeros(len(pool.starts), dtype=np.int64)
-        self._number[texts] = np.arange(len(texts))
-        self._has: _Bools = np.zeros((len(texts), np.count_nonzero(repeated)), dtype=bool)
-        self._has[text, self._shingle] = True
+        column = np.where(times > 1, np.cumsum(times > 1), 0)[shingle]
+        self._columns = _padded(column, self._sizes, fill=0)
+        self._has: _Bools = np.zeros((len(texts), column.max(initial=0) + 1), dtype=bool)
+        self._has[text, column] = True
+        self._has[:, 0] = False
 
     def shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """How many shingles of these texts the others have, and the range of words from first to last."""
-        these, others = self._number[these], self._number[others]
-        at, pair = _ranges(self._starts[these], self._sizes[these])
-        hit = np.flatnonzero(self._has[others[pair], self._shingle[at]])
-        count = np.bincount(pair[hit], minlength=len(these))
-        begin, end = self._begin[these], self._begin[these]
-        some = np.flatnonzero(count)
-        last = np.cumsum(count)[some]
-        begin[some] = self._at[at[hit[last - count[some]]]]
-        end[some] = self._at[at[hit[last - 1]]] + SHINGLE
-        return count, begin, end
+        these, others = self._row[these], self._row[others]
+        count, begin, end = np.zeros((3, len(these)), dtype=np.int64)
+        for pairs, width in _by_length(self._sizes[these]):
+            hit = _look_up(self._has, others[pairs], self._columns[these[pairs], :width])
+            count[pairs] = np.count_nonzero(hit, axis=1)
+            begin[pairs] = hit.argmax(axis=1)
+            end[pairs] = width + SHINGLE - 1 - hit[:, ::-1].argmax(axis=1)
+        return count, np.where(count, begin, 0), np.where(count, end, 0)
+
+    def lacking_names(self, these: IntArray, others: IntArray) -> _Bools:
+        """``(p, 3)``: whether the others lack a name of these: before, in and after the shared part."""
+        _, begin, end = self.shared(these, others)
+        names, lengths, times = self._names
+        these, others = self._row[these], self._row[others]
+        found = np.zeros((len(these), 3), dtype=bool)
+        for pairs, width in _by_length(lengths[these]):
+            column, earlier, place, before, after = names[:, these[pairs], :width]
+            first, last = begin[pairs, None], end[pairs, None]
+            # A name that occurs twice must occur twice in the other.
+            lacks = _look_up(times, others[pairs], column) <= earlier
+            lacks &= (place + before >= first) & (place - after < last)
+            outside = place < first, place >= last
+            found[pairs, 0] = (lacks & outside[0]).any(axis=1)
+            found[pairs, 1] = (lacks & ~(outside[0] | outside[1])).any(axis=1)
+            found[pairs, 2] = (lacks & outside[1]).any(axis=1)
+        return found
+
+    @lazy
+    def _names(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The names of each text, how many they are, and how often each text has each of them.
+
+        The names are ``(5, t, width)``: column in the last table, how often it occurs earlier in the text,
+        place in the text, and the words before and after it in which a shared part has to begin or end.
+        """
+        pool, starts = self._pool, self._pool.starts[self._texts]
+        at, text = _ranges(starts, pool.ends[self._texts] - starts)
+        is_name = pool.names[at]
+        known, column = np.unique(pool.words[at[is_name]], return_inverse=True)
+        owner, place = text[is_name], (at - starts[text])[is_name]
+        unclear = (pool.flags[at[is_name]] & _UNCLEAR) > 0
+        before, after = np.where(unclear, [[1], [0]], MARGIN)
+        keys = owner * len(known) + column
+        order = np.argsort(keys, kind="stable")
+        earlier = np.empty(len(keys), dtype=np.int64)
+        earlier[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
+        lengths = np.bincount(owner, minlength=len(starts))
+        fills = (0, -1, 0, 0, 0)  # no text has a word less than 0 times, so the fill is never lacking
+        names = [
+            _padded(values, lengths, fill)
+            for values, fill in zip((column, earlier, place, before, after), fills, strict=True)
+        ]
+        column = np.minimum(np.searchsorted(known, pool.words[at]), len(known) - 1)
+        there = known[column] == pool.words[at] if len(known) else np.zeros(len(at), dtype=bool)
+        cells = np.bincount(text[there] * len(known) + column[there], minlength=len(starts) * len(known))
+        return np.stack(names), lengths, cells.reshape(len(starts), len(known))
+
+
+def _padded(values: IntArray, lengths: IntArray, fill: int) -> IntArray:
+    """Concatenated rows of these lengths as a matrix."""
+    rows = np.full((len(lengths), lengths.max(initial=0)), fill, dtype=np.int64)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = values
+    return rows
+
+
+def _by_length(lengths: IntArray) -> Iterator[tuple[IntArray, int]]:
+    """Rows of similar length and the longest length, few enough for the processor's cache."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order) and (width := int(lengths[order[start]])):
+        rows = order[start : start + max(1, _CELLS // width)]
+        yield rows, width
+        start += len(rows)
+
+
+def _look_up(table: npt.NDArray[Any], rows: IntArray, columns: IntArray) -> npt.NDArray[Any]:
+    """``(r, c)``: ``table[rows[i], columns[i, j]]``."""
+    found: npt.NDArray[Any] = table.ravel().take(columns + (rows * table.shape[1])[:, None])
+    return found
 
 
 def _close_by(groups: Sequence[IntArray]) -> IntArray:
@@ -314,10 +358,6 @@ def _close_by(groups: Sequence[IntArray]) -> IntArray:
         for step in range(1, min(len(group), _NEIGHBOURS + 1))
     ]
     return np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs])
-
-
-def _keys(text: IntArray, word: npt.NDArray[np.uint32]) -> _Hashes:
-    return (text.astype(np.uint64) << np.uint64(30)) | word
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
