@@ -187,7 +187,7 @@ class _Pool:
     def conflicting(self, pairs: IntArray) -> _Bools:
         """Which pairs have different names in the same place."""
         found: _Bools = np.zeros(len(pairs), dtype=bool)
-        for at, table in self._tables(pairs):
+        for at, table in self._tables(pairs) if len(pairs) else ():
             one, other = pairs[at].T
             lacking = table.lacking_names(np.append(one, other), np.append(other, one))
             found[at] = (lacking[: len(one)] & lacking[len(one) :]).any(axis=1)
@@ -286,22 +286,20 @@ class _Table:
         these, others = self._row[these], self._row[others]
         found = np.zeros((len(these), 3), dtype=bool)
         for pairs, width in _by_length(lengths[these]):
-            column, earlier, place, before, after = names[:, these[pairs], :width]
-            first, last = begin[pairs, None], end[pairs, None]
+            column, earlier, place, before, after = names[these[pairs], :, :width].transpose(1, 0, 2)
             # A name that occurs twice must occur twice in the other.
-            lacks = _look_up(times, others[pairs], column) <= earlier
-            lacks &= (place + before >= first) & (place - after < last)
-            outside = place < first, place >= last
-            found[pairs, 0] = (lacks & outside[0]).any(axis=1)
-            found[pairs, 1] = (lacks & ~(outside[0] | outside[1])).any(axis=1)
-            found[pairs, 2] = (lacks & outside[1]).any(axis=1)
+            pair, at = np.nonzero(_look_up(times, others[pairs], column) <= earlier)
+            pair, place, before, after = pairs[pair], place[pair, at], before[pair, at], after[pair, at]
+            near = (place + before >= begin[pair]) & (place - after < end[pair])
+            part = (place >= begin[pair]).astype(np.intp) + (place >= end[pair])
+            found[pair[near], part[near]] = True
         return found
 
     @lazy
     def _names(self) -> tuple[IntArray, IntArray, IntArray]:
         """The names of each text, how many they are, and how often each text has each of them.
 
-        The names are ``(5, t, width)``: column in the last table, how often it occurs earlier in the text,
+        The names are ``(t, 5, width)``: column in the last table, how often it occurs earlier in the text,
         place in the text, and the words before and after it in which a shared part has to begin or end.
         """
         pool, starts = self._pool, self._pool.starts[self._texts]
@@ -324,7 +322,7 @@ class _Table:
         column = np.minimum(np.searchsorted(known, pool.words[at]), len(known) - 1)
         there = known[column] == pool.words[at] if len(known) else np.zeros(len(at), dtype=bool)
         cells = np.bincount(text[there] * len(known) + column[there], minlength=len(starts) * len(known))
-        return np.stack(names), lengths, cells.reshape(len(starts), len(known))
+        return np.stack(names, axis=1), lengths, cells.reshape(len(starts), len(known))
 
 
 def _padded(values: IntArray, lengths: IntArray, fill: int) -> IntArray:

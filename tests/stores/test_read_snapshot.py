@@ -217,3 +217,22 @@ def test_a_view_ends_with_its_block(collection):
     for ask in (lambda: view.get(["r00"]), lambda: view.manifest, lambda: view.search_text("tea", 3)):
         with pytest.raises(StoreError, match="has ended: read inside"):
             ask()
+
+
+def test_blobs_read_before_are_those_of_the_snapshot(collection, monkeypatch):
+    def noted(word, ids):
+        return [Record(id, word, VECTORS[0], {}, blobs={"note": word.encode()}) for id in ids]
+
+    ids = ["r01", "r02", "r03"]
+    for most in (1 << 20, 0):  # cached, and with a cache that is always full
+        monkeypatch.setattr("dartboard.stores.embedded.cache._BLOB_BYTES_KEPT", most)
+        collection.upsert(noted("old", ids))
+        with collection.read_snapshot() as held:
+            old = held.read_blobs([*ids, "r04", "nobody"], "note")
+            assert old == dict.fromkeys(ids, b"old") and held.read_blobs(ids, "other") == {}
+            collection.upsert(noted("new", ids[:2]))
+            collection.delete(ids[2:])
+            assert collection.read_blobs(ids, "note") == dict.fromkeys(ids[:2], b"new")
+            assert held.read_blobs(ids, "note") == old
+        with pytest.raises(StoreError, match="has ended"):
+            held.read_blobs(ids, "note")

@@ -1,7 +1,8 @@
-"""Data that searches of a collection share: derived indexes, rows of filters, ids of rows."""
+"""Data that searches of a collection share: derived indexes, rows of filters, ids and blobs of rows."""
 
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -20,6 +21,7 @@ _TERMS_VERSION = 1
 """Increase it when the text analysis changes, so that older lexical indexes are rebuilt."""
 _FILTERS_KEPT = 32
 _IDS_KEPT = 200_000
+_BLOB_BYTES_KEPT = 1 << 25
 
 
 class CollectionCache:
@@ -32,6 +34,8 @@ class CollectionCache:
         """By kind."""
         self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
         self._ids: dict[int, str] = {}
+        self._blobs: dict[tuple[str, int], bytes] = {}
+        self._blob_bytes = 0
         self._checked_row = 0
         self._lock = Lock()
 
@@ -126,6 +130,25 @@ class CollectionCache:
             return [known[row] for row in rows]
         except KeyError as error:
             raise damaged(f"the record in row {error}, which an index knows,") from error
+
+    def blobs(
+        self, rows: list[int], name: str, read_rows: Callable[[list[int], str], dict[int, bytes]]
+    ) -> dict[int, bytes]:
+        """The blobs of this name by row, without the rows that have none. A row never changes its blobs.
+
+        Fingerprints are read for all candidates of every search, and from the tables only the first time.
+        """
+        known = self._blobs
+        found = {row: known[name, row] for row in rows if (name, row) in known}
+        if unknown := [row for row in rows if row not in found]:
+            read = read_rows(unknown, name)
+            with self._lock:
+                if self._blob_bytes > _BLOB_BYTES_KEPT:
+                    self._blobs, self._blob_bytes = {}, 0
+                self._blobs.update(((name, row), data) for row, data in read.items())
+                self._blob_bytes += sum(map(len, read.values()))
+            found |= read
+        return found
 
     def save(self, reader: RecordReader) -> None:
         """Save the indexes of all vectors and of the texts if the collection is large enough."""

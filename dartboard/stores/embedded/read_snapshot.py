@@ -76,7 +76,7 @@ class ReadSnapshot:
     def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
         """The blobs of this name, by id; nothing else is read."""
         known = self._rows_of(ids)
-        found = self._reader.blobs(list(known.values()), name)
+        found = self._cache.blobs(list(known.values()), name, self._reader.blobs)
         return {id: found[row] for id, row in known.items() if row in found}
 
     def count(self, where: Filter | None = None) -> int:
