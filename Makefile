@@ -89,6 +89,7 @@ bench-retrieval: $(VENV)/.installed-dev
 
 bench-service: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/load.py --soak 600
+	$(BIN)/python benchmarks/request.py
 	$(BIN)/python benchmarks/slider.py
 	$(BIN)/python benchmarks/write_storm.py
 	$(BIN)/python benchmarks/tables.py

@@ -206,7 +206,7 @@ def documents() -> Mapping[Path, str]:
         pages / "natural.md": natural_tables.page(results("natural"), results("held_out")),
         pages / "natural-tables.md": natural_tables.tables_page(results("natural"), results("held_out")),
         pages / "quality.md": quality_pages.markdown_page(results("quality")),
-        pages / "service.md": load_tables.page(results("load"), results("slider")),
+        pages / "service.md": load_tables.page(results("load"), results("request"), results("slider")),
     }
 
 

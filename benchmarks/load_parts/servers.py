@@ -40,6 +40,11 @@ class Server:
         times = self.process.cpu_times()
         return times.user + times.system
 
+    def loop_seconds(self) -> float:
+        """Processor time of the thread that runs the event loop, the first of the process."""
+        first = next(one for one in self.process.threads() if one.id == self.process.pid)
+        return float(first.user_time + first.system_time)
+
 
 @contextmanager
 def dartboard(folder: Path, *options: str, root: Path = ROOT) -> Iterator[Server]:
@@ -54,11 +59,12 @@ def dartboard(folder: Path, *options: str, root: Path = ROOT) -> Iterator[Server
 
 
 @contextmanager
-def playground(home: Path) -> Iterator[Server]:
-    """``dartboard serve`` as a newcomer starts it: on its demo corpus."""
+def playground(home: Path, *, root: Path = ROOT) -> Iterator[Server]:
+    """``dartboard serve`` of a checkout as a newcomer starts it: on its demo corpus."""
     port = _free_port()
     command = [sys.executable, "-m", "dartboard", "serve", "--port", str(port), "--home", str(home)]
-    with _running([*command, "--store", str(home / "none.dartboard")], port, "/", "/readyz") as server:
+    command += ["--store", str(home / "none.dartboard")]
+    with _running(command, port, "/api/dartboard/retrieve", "/readyz", root) as server:
         yield server
 
 
