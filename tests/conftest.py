@@ -11,17 +11,19 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 from hypothesis import settings
 
-from tests.slow import is_slow
+from tests.examples import QUICK, examples
+from tests.slow import is_long, is_slow
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's business
-settings.register_profile("quick", deadline=None, max_examples=10)
-settings.load_profile("quick" if "DARTBOARD_QUICK" in os.environ else "untimed")
+settings.register_profile("tests", examples(100))
+settings.load_profile("tests")
 
 # jsonschema loads its grammars for addresses of RFC 3987 where it is installed: two seconds in each process.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -120,35 +122,60 @@ def pytest_xdist_make_scheduler(config, log):
     return ByGroup(config, log)
 
 
-def load_untraced() -> None:
-    """Load large packages of others while coverage is stopped, which would double the time."""
+@contextmanager
+def untraced() -> Iterator[bool]:
+    """Stop measuring the coverage; whether it is measured at all."""
     coverage = sys.modules.get("coverage")
     measuring = coverage.Coverage.current() if coverage else None
     if measuring is None:
+        yield False
         return
     measuring.stop()
     try:
-        for name in LARGE:
-            with suppress(ImportError):
-                import_module(name)
+        yield True
     finally:
         measuring.start()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection():
-    """Load everything without looking for what can be freed, and look through what stays only once.
+def load_package() -> None:
+    """Load the package while its coverage is measured, but not the large ones of others that it needs."""
+    with untraced() as measured:
+        for name in LARGE if measured else ():
+            with suppress(ImportError):
+                import_module(name)
+    if not measured:
+        return
+    import dartboard
 
-    Every process loads all tests, and what they are about: some millions of objects.
+    for module in walk_packages(dartboard.__path__, "dartboard."):
+        if not module.name.endswith("__main__"):
+            with suppress(ImportError):
+                import_module(module.name)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session):
+    """Load everything without tracing it, and without looking for what can be freed.
+
+    Every process loads all tests, and what they are about: some millions of objects. The process that only
+    hands out tests to others loads nothing.
     """
+    if session.config.getoption("dist", "no") != "no" and not hasattr(session.config, "workerinput"):
+        return (yield)
     gc.disable()
     try:
-        load_untraced()
-        return (yield)
+        load_package()
+        with untraced():
+            return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files that ``make test-quick`` leaves out as a whole are not even loaded."""
+    place = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
+    return True if QUICK and is_long(place) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

@@ -17,6 +17,7 @@ LONG = (
     "tests/embeddings/",
     "tests/web/",
     "tests/api/test_engines.py",
+    "tests/api/test_schema.py",
     "tests/evaluation/test_report.py",
     "tests/ingest/test_memory.py",
     "tests/inspection/test_on_the_demo.py",
@@ -48,8 +49,12 @@ WORDS = ("milvus:", "postgresql://", "ray://")
 """Addresses that open a server's store."""
 
 
+def is_long(place: str) -> bool:
+    return place.startswith(LONG)
+
+
 def is_slow(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(LONG):
+    if is_long(item.nodeid):
         return True
     functions = [getattr(item, "function", None)]
     for definitions in getattr(item, "_fixtureinfo").name2fixturedefs.values():  # noqa: B009

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard import default_model
@@ -13,6 +13,7 @@ from dartboard.engine import Engine, index_paths
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.memory import MemoryStore
+from tests.examples import examples
 from tests.stores.every_store import KINDS, store_of
 from tests.tea import filled
 
@@ -186,7 +187,7 @@ def test_the_default_budget_and_what_is_refused(engine):
         engine.context("  ")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(budget=st.integers(8, 120), split=st.sampled_from([1, 3, 7]))
 def test_any_tokenizer_is_obeyed(budget, split):
     """Also one whose counts do not add up: a token is ``split`` characters, wherever words end."""
