@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -211,4 +212,14 @@ def own_configuration(tmp_path_factory):
     """No test reads or writes the configuration of whoever runs it; processes that tests start neither."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_model():
+    """The default model is loaded once in a process: most of what it takes to start a service."""
+    from dartboard.embeddings.onnx import OnnxModel
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnnxModel, "bundled", staticmethod(cache(OnnxModel.bundled)))
         yield
