@@ -543,6 +543,7 @@ def test_unreadable_file(tmp_path, monkeypatch):
     assert (problem.code, problem.reason) == ("unreadable", "cannot be read: Permission denied")
 
 
+@pytest.mark.no_cover  # tracing these would take longer than reading them
 @pytest.mark.parametrize(
     "source, text",
     [
