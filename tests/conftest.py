@@ -74,16 +74,6 @@ DEAREST = (
 """Groups that take longest, in that order; the others follow as they are found."""
 
 
-UNTRACED = (
-    "tests/web/",
-    "tests/api/test_hostile.py",
-    "tests/api/test_schema.py",
-    "tests/stores/test_damage.py",
-    "tests/stores/test_durability.py",
-)
-"""Left out of the coverage: variants of what other tests run, half of whose time would be tracing."""
-
-
 LARGE = (
     "faiss",
     "fastapi.testclient",
@@ -184,8 +174,10 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if is_slow(item):
             item.add_marker(pytest.mark.slow)
-        if item.nodeid.startswith(UNTRACED):
-            item.add_marker(pytest.mark.no_cover)
+        if is_long(item.nodeid):
+            item.add_marker(
+                pytest.mark.no_cover
+            )  # variants of what others run, half of whose time is tracing
     if hasattr(config, "workerinput"):
         place = {group: at for at, group in enumerate(DEAREST)}
         items.sort(key=lambda item: place.get(group_of(item.nodeid), len(place)))

@@ -28,6 +28,7 @@ LONG = (
     "tests/test_packaging.py",
     "tests/test_pages.py",
     "tests/test_rerankers.py",
+    "tests/test_trained_scorers.py",
 )
 """Ray, real models, Chromium; and files that take five seconds or more."""
 STARTERS = {
@@ -40,9 +41,10 @@ STARTERS = {
     "milvus_lite",
     "nbclient",
     "ray",
+    "transformers",
     "xllamacpp",
 }
-"""Modules: who uses one, or what it defines, starts something."""
+"""Modules: who uses one, or what it defines, starts something, or loads for seconds."""
 CALLS = {"fork", "create_subprocess_exec", "ProcessPoolExecutor", "create_app"}
 """Functions of any module. ``create_app`` makes the service, which encodes its demo."""
 WORDS = ("milvus:", "postgresql://", "ray://")

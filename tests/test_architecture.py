@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import dartboard
@@ -55,9 +56,18 @@ def room_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    return [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+
+
 def imported_rooms(path: Path) -> set[str]:
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_nodes(path):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names = (
@@ -93,7 +103,7 @@ def test_imports_go_downward():
 
 def test_no_relative_imports():
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in import_nodes(path):
             assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path} imports relatively"
 
 

@@ -88,12 +88,21 @@ def clocked(tree: ast.AST) -> set[str]:
 
 
 def reads_clock(node: ast.AST, names: set[str]) -> bool:
-    return any(
-        (isinstance(one, ast.Call) and name_of(one.func) in CLOCKS)
-        or (isinstance(one, ast.Call) and ast.unparse(one.func) == "time.time")
-        or (isinstance(one, ast.Name | ast.Attribute) and name_of(one) in names | {"elapsed"})
-        for one in ast.walk(node)
-    )
+    for one in ast.walk(node):
+        match one:
+            case ast.Call(func=ast.Name() | ast.Attribute()) if name_of(one.func) in CLOCKS:
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr="time")):
+                return True
+            case ast.Name() | ast.Attribute() if name_of(one) in names or name_of(one) == "elapsed":
+                return True
+    return False
+
+
+def timed_assertions(function: ast.AST) -> Iterator[ast.Assert]:
+    asserted = [node for node in ast.walk(function) if isinstance(node, ast.Assert)]
+    timed = clocked(function) if asserted else set()
+    yield from (node for node in asserted if reads_clock(node.test, timed))
 
 
 def problems(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
@@ -113,10 +122,7 @@ def problems(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
                 yield node, "another name for sleep"
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from ((node.args, problem) for problem in short_defaults(node.args, names))
-                timed = clocked(node)
-                for inner in ast.walk(node):
-                    if isinstance(inner, ast.Assert) and reads_clock(inner.test, timed):
-                        yield inner, "asserts on elapsed time"
+                yield from ((one, "asserts on elapsed time") for one in timed_assertions(node))
 
 
 def timing(source: str) -> list[tuple[int, str]]:

@@ -22,6 +22,8 @@ from dartboard.cli.serve import config_of
 from tests.api.core_app import BASE, JSON, NDJSON, refused, running
 from tests.api.small_app import serving, talk, until
 
+pytestmark = pytest.mark.no_cover  # many variants of requests that other tests make
+
 MARK = "zebra9marker"
 POSTS = (
     "/api/dartboard/retrieve",

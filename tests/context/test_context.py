@@ -71,8 +71,7 @@ def test_nothing_is_repeated(engine):
         assert " ".join(words(text)).count(" ".join(words(sentence))) == 1, sentence
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("format", "order"), [*zip(FORMATS, ORDERS, strict=True)])
 def test_never_a_token_over_the_budget(engine, format, order):
     for budget in (260, 333, 700, 5000):  # characters, of which JSON needs most
         found = engine.context(QUERY, token_budget=budget, format=format, order=order, tokenizer=len)
