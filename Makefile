@@ -1,7 +1,7 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
 # make test-quick  only tests that start no server, browser or other process (two to three minutes)
-# make test-deep  ask every operation of the service a thousand odd questions, damage stores (some 30 minutes)
+# make test-deep  a thousand odd requests for every operation, damaged stores, all examples (over 30 minutes)
 # make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
@@ -47,7 +47,8 @@ test-quick: $(VENV)/.installed-dev
 
 test-deep: $(VENV)/.installed-dev
 	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_damage.py \
-	  tests/stores/test_durability.py
+	  tests/stores/test_durability.py tests/test_notebooks.py
+	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest -n 2 -m "hypothesis and not slow"
 
 # The pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped and say so.
 browser:

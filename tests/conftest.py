@@ -11,17 +11,20 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 from hypothesis import settings
 
-from tests.slow import is_slow
+from tests.examples import QUICK, examples
+from tests.slow import is_long, is_slow
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's business
-settings.register_profile("quick", deadline=None, max_examples=10)
-settings.load_profile("quick" if "DARTBOARD_QUICK" in os.environ else "untimed")
+settings.register_profile("tests", examples(100))
+settings.load_profile("tests")
 
 # jsonschema loads its grammars for addresses of RFC 3987 where it is installed: two seconds in each process.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -71,16 +74,6 @@ DEAREST = (
 """Groups that take longest, in that order; the others follow as they are found."""
 
 
-UNTRACED = (
-    "tests/web/",
-    "tests/api/test_hostile.py",
-    "tests/api/test_schema.py",
-    "tests/stores/test_damage.py",
-    "tests/stores/test_durability.py",
-)
-"""Left out of the coverage: variants of what other tests run, half of whose time would be tracing."""
-
-
 LARGE = (
     "faiss",
     "fastapi.testclient",
@@ -120,35 +113,60 @@ def pytest_xdist_make_scheduler(config, log):
     return ByGroup(config, log)
 
 
-def load_untraced() -> None:
-    """Load large packages of others while coverage is stopped, which would double the time."""
+@contextmanager
+def untraced() -> Iterator[bool]:
+    """Stop measuring the coverage; whether it is measured at all."""
     coverage = sys.modules.get("coverage")
     measuring = coverage.Coverage.current() if coverage else None
     if measuring is None:
+        yield False
         return
     measuring.stop()
     try:
-        for name in LARGE:
-            with suppress(ImportError):
-                import_module(name)
+        yield True
     finally:
         measuring.start()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection():
-    """Load everything without looking for what can be freed, and look through what stays only once.
+def load_package() -> None:
+    """Load the package while its coverage is measured, but not the large ones of others that it needs."""
+    with untraced() as measured:
+        for name in LARGE if measured else ():
+            with suppress(ImportError):
+                import_module(name)
+    if not measured:
+        return
+    import dartboard
 
-    Every process loads all tests, and what they are about: some millions of objects.
+    for module in walk_packages(dartboard.__path__, "dartboard."):
+        if not module.name.endswith("__main__"):
+            with suppress(ImportError):
+                import_module(module.name)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session):
+    """Load everything without tracing it, and without looking for what can be freed.
+
+    Every process loads all tests, and what they are about: some millions of objects. The process that only
+    hands out tests to others loads nothing.
     """
+    if session.config.getoption("dist", "no") != "no" and not hasattr(session.config, "workerinput"):
+        return (yield)
     gc.disable()
     try:
-        load_untraced()
-        return (yield)
+        load_package()
+        with untraced():
+            return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files that ``make test-quick`` leaves out as a whole are not even loaded."""
+    place = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
+    return True if QUICK and is_long(place) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -156,8 +174,10 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if is_slow(item):
             item.add_marker(pytest.mark.slow)
-        if item.nodeid.startswith(UNTRACED):
-            item.add_marker(pytest.mark.no_cover)
+        if is_long(item.nodeid):
+            item.add_marker(
+                pytest.mark.no_cover
+            )  # variants of what others run, half of whose time is tracing
     if hasattr(config, "workerinput"):
         place = {group: at for at, group in enumerate(DEAREST)}
         items.sort(key=lambda item: place.get(group_of(item.nodeid), len(place)))
@@ -184,4 +204,14 @@ def own_configuration(tmp_path_factory):
     """No test reads or writes the configuration of whoever runs it; processes that tests start neither."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_model():
+    """The default model is loaded once in a process: most of what it takes to start a service."""
+    from dartboard.embeddings.onnx import OnnxModel
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnnxModel, "bundled", staticmethod(cache(OnnxModel.bundled)))
         yield

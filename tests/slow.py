@@ -17,6 +17,7 @@ LONG = (
     "tests/embeddings/",
     "tests/web/",
     "tests/api/test_engines.py",
+    "tests/api/test_schema.py",
     "tests/evaluation/test_report.py",
     "tests/ingest/test_memory.py",
     "tests/inspection/test_on_the_demo.py",
@@ -27,6 +28,7 @@ LONG = (
     "tests/test_packaging.py",
     "tests/test_pages.py",
     "tests/test_rerankers.py",
+    "tests/test_trained_scorers.py",
 )
 """Ray, real models, Chromium; and files that take five seconds or more."""
 STARTERS = {
@@ -39,17 +41,22 @@ STARTERS = {
     "milvus_lite",
     "nbclient",
     "ray",
+    "transformers",
     "xllamacpp",
 }
-"""Modules: who uses one, or what it defines, starts something."""
+"""Modules: who uses one, or what it defines, starts something, or loads for seconds."""
 CALLS = {"fork", "create_subprocess_exec", "ProcessPoolExecutor", "create_app"}
 """Functions of any module. ``create_app`` makes the service, which encodes its demo."""
 WORDS = ("milvus:", "postgresql://", "ray://")
 """Addresses that open a server's store."""
 
 
+def is_long(place: str) -> bool:
+    return place.startswith(LONG)
+
+
 def is_slow(item: pytest.Item) -> bool:
-    if item.nodeid.startswith(LONG):
+    if is_long(item.nodeid):
         return True
     functions = [getattr(item, "function", None)]
     for definitions in getattr(item, "_fixtureinfo").name2fixturedefs.values():  # noqa: B009

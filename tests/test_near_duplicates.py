@@ -13,6 +13,7 @@ from dartboard.datasets import demo
 from dartboard.datasets.near_copies import EDITS
 from dartboard.errors import InvalidInputError
 from dartboard.near_duplicates import LONGEST, are_alike, fingerprint, group_fingerprints, near_duplicates
+from tests.examples import examples
 
 PASSAGE = (
     "The bridge at Severin was opened in 1927 by the mayor. It is known as the longest wooden bridge of the "
@@ -251,7 +252,7 @@ WRITTEN = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.one_of(WRITTEN, st.text(max_size=60)), max_size=8))
 @example(["\ud800", "\x00", "_", "._.", "a_", "İs", "😀"])
 def test_groups_hold_together(texts):

@@ -15,6 +15,7 @@ import pytest
 from dartboard.mining.dataset_writer import write_dataset
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.pipeline import mine
+from tests.examples import DEEP
 from tests.mining.doors import house, raw
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -63,9 +64,11 @@ def everything(cell):
     )
 
 
-def run(path, folder):
+def run(path, folder, first=None):
+    """Run all code cells, or the first ones."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"][:first]
     nbclient.NotebookClient(
         notebook,
         timeout=300,
@@ -73,7 +76,7 @@ def run(path, folder):
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
     ).execute()
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return notebook.cells
 
 
 @pytest.fixture
@@ -113,7 +116,12 @@ def test_a_run_gives_what_is_kept(path, tmp_path, own_cache):
     folder = tmp_path / "examples"
     shutil.copytree(EXAMPLES, folder)
     kept = code_cells(path)
-    for number, (before, now) in enumerate(zip(kept, run(folder / path.name, folder), strict=True), start=1):
+    if path == MINED and not DEEP:  # then long passages are embedded; the next test does so with short ones
+        kept = kept[
+            : 1 + max(at for at, cell in enumerate(kept) if "stable" in cell["metadata"].get("tags", ()))
+        ]
+    ran = run(folder / path.name, folder, len(kept))
+    for number, (before, now) in enumerate(zip(kept, ran, strict=True), start=1):
         assert kinds(before) == kinds(now), (
             f"cell {number} of {path.name} shows other outputs: run it and keep them"
         )

@@ -17,7 +17,7 @@ from dartboard.api.guards.admission_control import CONTROLLED, OverloadDetector
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 NONSENSE = b"{ this is no JSON"
 
@@ -157,10 +157,7 @@ def test_in_overload_those_let_in_have_hardly_waited(monkeypatch):
 
         async def at_work() -> None:
             """Wait until as many work as can."""
-            ends = time.monotonic() + PATIENCE
-            while len(steps.running) != min(2, sum(not task.done() for task in tasks)):
-                assert time.monotonic() < ends
-                await asyncio.sleep(0.001)  # timing: between two looks
+            await eventually(lambda: len(steps.running) == min(2, sum(not task.done() for task in tasks)))
 
         tasks: list[asyncio.Task[None]] = []
         for number in range(300):

@@ -79,7 +79,7 @@ def test_a_slow_body_is_given_up(path):
         began = time.monotonic()
         answer = talk(port, head(path, "Content-Length: 900"), b"{", b" ", pause=0.1)
         assert answer.startswith(b"HTTP/1.1 408") and b"too_slow" in answer
-        assert time.monotonic() - began >= 0.4
+        assert time.monotonic() - began >= 0.4  # timing: a slow machine takes longer
 
 
 def test_a_client_that_leaves_in_the_middle_breaks_nothing(app):

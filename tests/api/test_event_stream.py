@@ -9,6 +9,7 @@ from dartboard.api import event_stream
 from dartboard.api.errors import NotFound
 from dartboard.api.event_stream import event, streamed
 from dartboard.errors import StoreUnavailableError
+from tests.waiting import eventually
 
 SCOPE = {"type": "http", "state": {"request_id": "abc"}}
 
@@ -57,8 +58,7 @@ def test_silence_is_bridged(monkeypatch):
 
     async def work(tell):
         tell("text", {})
-        while b": still there\n\n" not in body(messages):
-            await asyncio.sleep(0.01)  # timing: between two looks
+        await eventually(lambda: b": still there\n\n" in body(messages))
         tell("answer", {})
 
     _, error = sent_by(work, messages=messages)

@@ -6,6 +6,7 @@
 import os
 
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import checks
@@ -46,6 +47,14 @@ def address(tmp_path_factory):
             yield f"http://127.0.0.1:{port}"
 
 
+@pytest.fixture(scope="module")
+def session():
+    """One connection for all requests, and no look for proxies before each."""
+    with requests.Session() as session:
+        session.trust_env = False
+        yield session
+
+
 def asking(operation_id: str):
     """A test of one operation, under a name of its own: several processes tell tests apart by their names."""
 
@@ -57,8 +66,8 @@ def asking(operation_id: str):
         suppress_health_check=list(HealthCheck),
         database=None,
     )
-    def asked(case, address):
-        case.call_and_validate(base_url=address, checks=CHECKS, timeout=60)
+    def asked(case, address, session):
+        case.call_and_validate(base_url=address, session=session, checks=CHECKS, timeout=60)
 
     return asked
 

@@ -15,8 +15,8 @@ from dartboard.api.service import Service
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool
 from dartboard.deadline import check, remaining
-from tests.api.small_app import loop, serving, small_app, talk, until
-from tests.waiting import PATIENCE, wait_until
+from tests.api.small_app import loop, serving, small_app, talk
+from tests.waiting import PATIENCE, eventually, wait_until
 
 
 def workers_of(**options):
@@ -25,13 +25,6 @@ def workers_of(**options):
 
 def value(workers, name):
     return workers._metrics.registry.get_sample_value(name)
-
-
-async def settled(condition):
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends, "it did not come about"
-        await asyncio.sleep(0.005)  # timing: between two looks
 
 
 def test_a_function_runs_in_a_thread_with_its_context_and_a_deadline():
@@ -57,7 +50,7 @@ def test_errors_come_through():
         workers = workers_of()
         with pytest.raises(ZeroDivisionError):
             await workers.run(lambda: 1 / 0)
-        await settled(lambda: workers.running == 0)
+        await eventually(lambda: workers.running == 0)
         await workers.stop()
 
     asyncio.run(main())
@@ -77,7 +70,7 @@ def test_beyond_places_and_queue_comes_busy():
     async def main():
         workers, go = workers_of(), threading.Event()
         running = [asyncio.create_task(workers.run(go.wait, 600)) for _ in range(3)]
-        await settled(lambda: (workers.running, workers.waiting) == (2, 1))
+        await eventually(lambda: (workers.running, workers.waiting) == (2, 1))
         assert value(workers, "dartboard_workers_busy") == 2
         assert value(workers, "dartboard_queue_waiting") == 1
         with pytest.raises(Busy) as refused:
@@ -85,7 +78,7 @@ def test_beyond_places_and_queue_comes_busy():
         assert refused.value.status == 429 and int(refused.value.headers["Retry-After"]) >= 1
         go.set()
         assert await asyncio.gather(*running) == [True] * 3
-        await settled(lambda: (workers.running, workers.waiting) == (0, 0))
+        await eventually(lambda: (workers.running, workers.waiting) == (0, 0))
         assert await workers.run(int) == 0
         await workers.stop()
 
@@ -123,7 +116,7 @@ def test_time_is_up_the_client_is_told_and_the_place_comes_free():
             with pytest.raises(TimedOut) as late:
                 await workers.run(loop, seen, 6000, timeout=seconds)
             assert late.value.status == 504
-            await settled(lambda: workers.running == 0)
+            await eventually(lambda: workers.running == 0)
             if seen:
                 break
         assert seen == ["began", "DeadlineError"]
@@ -142,7 +135,7 @@ def test_work_that_does_not_look_at_its_deadline_keeps_its_place_but_not_the_cli
         with pytest.raises(Busy):
             await workers.run(int)
         go.set()
-        await settled(lambda: workers.running == 0)
+        await eventually(lambda: workers.running == 0)
         assert await workers.run(int) == 0
         await workers.stop()
 
@@ -153,13 +146,13 @@ def test_time_in_the_queue_counts():
     async def main():
         workers, go, seen = workers_of(workers=1, queue=2), threading.Event(), []
         busy = asyncio.create_task(workers.run(go.wait, 600))
-        await settled(lambda: workers.running == 1)
+        await eventually(lambda: workers.running == 1)
         with pytest.raises(TimedOut):
             await workers.run(loop, seen, 0, timeout=0.05)  # timing: has to run out
         assert workers.waiting == 0
         go.set()
         assert await busy is True
-        await settled(lambda: workers.running == 0)
+        await eventually(lambda: workers.running == 0)
         assert seen == []
         await workers.stop()
 
@@ -170,7 +163,7 @@ def test_stopping_takes_no_longer_than_what_is_left_of_the_grace():
     async def main():
         workers, seen = workers_of(workers=1, grace=600), []
         task = asyncio.create_task(workers.run(loop, seen, 60))
-        await settled(lambda: seen == ["began"])
+        await eventually(lambda: seen == ["began"])
         await asyncio.wait_for(workers.stop(0.0), 30)
         with pytest.raises(TimedOut):
             await task
@@ -206,16 +199,16 @@ def test_cancelling_the_task_cancels_the_work(queued):
         workers, go, seen = workers_of(workers=1), threading.Event(), []
         if queued:
             first = asyncio.create_task(workers.run(go.wait, 600))
-            await settled(lambda: workers.running == 1)
+            await eventually(lambda: workers.running == 1)
         task = asyncio.create_task(workers.run(loop, seen, 60))
-        await settled(lambda: workers.waiting == 1 if queued else seen == ["began"])
+        await eventually(lambda: workers.waiting == 1 if queued else seen == ["began"])
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         go.set()
         if queued:
             await first
-        await settled(lambda: (workers.running, workers.waiting) == (0, 0))
+        await eventually(lambda: (workers.running, workers.waiting) == (0, 0))
         assert seen == ([] if queued else ["began", "DeadlineError"])
         await workers.stop()
 
@@ -228,15 +221,15 @@ def test_a_place_given_to_a_task_that_was_cancelled_in_the_same_moment_is_not_lo
         for _ in range(20):
             go = threading.Event()
             first = asyncio.create_task(workers.run(go.wait, 600))
-            await settled(lambda: workers.running == 1)
+            await eventually(lambda: workers.running == 1)
             second = asyncio.create_task(workers.run(int))
-            await settled(lambda: workers.waiting == 1)
+            await eventually(lambda: workers.waiting == 1)
             go.set()
             while workers.waiting:
                 await asyncio.sleep(0)
             second.cancel()
             await asyncio.gather(first, second, return_exceptions=True)
-            await settled(lambda: workers.running == 0)
+            await eventually(lambda: workers.running == 0)
         assert await workers.run(int) == 0
         await workers.stop()
 
@@ -247,9 +240,9 @@ def test_stopping_finishes_what_runs_and_refuses_what_waits_or_comes():
     async def main():
         workers, go = workers_of(workers=1), threading.Event()
         running = asyncio.create_task(workers.run(go.wait, 600))
-        await settled(lambda: workers.running == 1)
+        await eventually(lambda: workers.running == 1)
         waiting = asyncio.create_task(workers.run(int))
-        await settled(lambda: workers.waiting == 1)
+        await eventually(lambda: workers.waiting == 1)
         stopping = asyncio.create_task(workers.stop())
         with pytest.raises(Stopping) as refused:
             await waiting
@@ -268,7 +261,7 @@ def test_stopping_cancels_what_outlasts_the_grace():
     async def main():
         workers, seen = workers_of(grace=0.05), []
         task = asyncio.create_task(workers.run(loop, seen, 60))
-        await settled(lambda: seen == ["began"])
+        await eventually(lambda: seen == ["began"])
         await workers.stop()
         with pytest.raises(TimedOut):
             await task
@@ -286,7 +279,7 @@ def test_work_may_stop_itself():
         workers = workers_of()
         with pytest.raises(TimedOut):
             await workers.run(work, timeout=0.01)  # timing: has to run out
-        await settled(lambda: workers.running == 0)
+        await eventually(lambda: workers.running == 0)
         await workers.stop()
 
     asyncio.run(main())
@@ -303,8 +296,8 @@ def test_a_client_that_leaves_frees_its_place(method):
     with serving(app) as port:
         whole = head + b"\r\n" + (body if method == "POST" else b"")
         talk(port, whole, read=False, before_leaving=lambda: service.seen == ["began"])
-        until(lambda: service.seen == ["began", "DeadlineError"])
-        until(lambda: service.workers.running == 0)
+        wait_until(lambda: service.seen == ["began", "DeadlineError"])
+        wait_until(lambda: service.workers.running == 0)
         assert httpx.get(f"http://127.0.0.1:{port}/work?seconds=0").json() == "done"
     assert 'reason="client_gone"' in service.metrics.render().decode()
 
@@ -315,6 +308,6 @@ def test_over_http_the_time_limit_answers_504_and_the_next_request_works():
     with serving(app) as port:
         late = httpx.post(f"http://127.0.0.1:{port}/work", json={})
         assert late.status_code == 504 and late.json()["code"] == "timed_out"
-        until(lambda: workers.running == 0)
+        wait_until(lambda: workers.running == 0)
         workers._settings = dataclasses.replace(workers._settings, timeout=PATIENCE)
         assert httpx.post(f"http://127.0.0.1:{port}/work", json={"seconds": 0}).json() == "done"

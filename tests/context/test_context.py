@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard import default_model
@@ -13,6 +13,7 @@ from dartboard.engine import Engine, index_paths
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.memory import MemoryStore
+from tests.examples import examples
 from tests.stores.every_store import KINDS, store_of
 from tests.tea import filled
 
@@ -70,8 +71,7 @@ def test_nothing_is_repeated(engine):
         assert " ".join(words(text)).count(" ".join(words(sentence))) == 1, sentence
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("format", "order"), [*zip(FORMATS, ORDERS, strict=True)])
 def test_never_a_token_over_the_budget(engine, format, order):
     for budget in (260, 333, 700, 5000):  # characters, of which JSON needs most
         found = engine.context(QUERY, token_budget=budget, format=format, order=order, tokenizer=len)
@@ -186,7 +186,7 @@ def test_the_default_budget_and_what_is_refused(engine):
         engine.context("  ")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(budget=st.integers(8, 120), split=st.sampled_from([1, 3, 7]))
 def test_any_tokenizer_is_obeyed(budget, split):
     """Also one whose counts do not add up: a token is ``split`` characters, wherever words end."""

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.context.merge import merge
 from dartboard.ingest import ChunkingConfig, chunk
 from dartboard.ingest.readers import read_bytes
 from dartboard.types import Chunk
+from tests.examples import examples
 
 PARTS = ["tea", "grows", "on", "hills.", "It", "is\n\nserved", "", "at", "five,", "Ünd", "kalt!"]
 WORDS = st.lists(st.sampled_from(PARTS), min_size=1)
@@ -24,7 +25,7 @@ def squeezed(text):
     return "".join(text.split())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     words=WORDS,
     method=st.sampled_from(["tokens", "sentences"]),

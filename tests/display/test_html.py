@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.display import Pick, as_html
@@ -13,6 +13,7 @@ from dartboard.display.plain_text import clean, shortened
 from dartboard.display.style import DARK, LIGHT, PICKS, colour, number_colour, sheet, tint
 from dartboard.display.svg_map import round_gap
 from tests.display.views import HOSTILE, board, check_alone, drawn, parsed, rows_of, view
+from tests.examples import examples
 
 
 def test_the_table_has_the_numbers():
@@ -131,7 +132,7 @@ def test_texts_cannot_break_out():
 
 
 @given(st.text(st.characters(exclude_categories=("Cn", "Cs")), max_size=400))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_text_comes_out_as_it_went_in(text):
     tree = parsed(as_html(view(picks=(Pick(name=text, text=text or "x"),), board=None)))
     cells = rows_of(tree)

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.manifold import smacof
 
 from dartboard.display.layout import kruskal_stress, radial_layout
 from dartboard.errors import InvalidInputError
 from dartboard.selection.kernels import distances, unit_rows
+from tests.examples import examples
 from tests.selection.pools import topical
 
 
@@ -31,7 +32,7 @@ def candidates(draw):
 
 
 @given(candidates())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_the_distance_to_the_query_is_true(given_distances):
     to_query, between = given_distances
     found = radial_layout(to_query, between)

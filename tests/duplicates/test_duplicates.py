@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.duplicates import plan_deletion, plan_size, undo_deletion
@@ -15,6 +15,7 @@ from dartboard.errors import ConfigError, InvalidInputError, StoreFormatError
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
 from dartboard.utils import unit_rows
+from tests.examples import examples
 from tests.models import WordBag
 from tests.stores.every_store import KINDS, store_of
 
@@ -190,7 +191,7 @@ def test_picks_without_a_query_are_greedy():
 
 
 @given(st.integers(0, 2**32), st.integers(1, 1500), st.floats(0.3, 1))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_groups_are_those_of_a_plain_loop(seed, n, least):
     rng = np.random.default_rng(seed)
     vectors = unit_rows(rng.standard_normal((n, 6)).astype(np.float32))

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.published import make_pool, published
@@ -21,6 +21,7 @@ from dartboard.evaluation import pairwise_diversity, precision_at_k, set_recall
 from dartboard.selection import TopK, select
 from dartboard.types import Chunk
 from tests.evaluation.data import unit
+from tests.examples import examples
 
 
 class Asked(EmbeddingModel):
@@ -164,7 +165,7 @@ def test_a_wider_sigma_is_more_diverse_from_end_to_end():
     assert gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain)), "more than three standard errors"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     num_chunks=st.integers(5, 100),
     k=st.integers(1, 10),
@@ -196,7 +197,7 @@ def test_selection_is_faster_than_the_published_algorithm():
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(5):
         for name, run in runs.items():
-            started = time.perf_counter()
+            started = time.process_time()
             run()
-            best[name] = min(best[name], time.perf_counter() - started)
-    assert best["ours"] < best["published"] / 2
+            best[name] = min(best[name], time.process_time() - started)
+    assert best["ours"] < best["published"] / 2  # timing: processor time, 20 times what is asked for

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
@@ -36,6 +36,7 @@ from dartboard.evaluation.judged_run import Rankings, places_by_score, ranked
 from dartboard.evaluation.measures import at_depths, available, with_distinct
 from dartboard.types import Chunk
 from tests.evaluation.data import clustered
+from tests.examples import examples
 
 LIST = ["a", "x", "b", "y"]
 
@@ -178,7 +179,7 @@ def test_copies_count_once():
     assert both["distinct_recall@3"] == both["success@3"] == both["subtopic_recall@3"] == 1.0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8),
     st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2), min_size=1),
@@ -355,7 +356,7 @@ def test_every_metric_lies_between_0_and_1(retrieved, grades, k):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.tuples(

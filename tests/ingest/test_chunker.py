@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
@@ -11,6 +11,7 @@ from dartboard.ingest import ChunkingConfig, Document, Section, chunk, estimate_
 from dartboard.ingest.chunker import method_for
 from dartboard.ingest.sections import title_of
 from dartboard.ingest.splitters import sentences
+from tests.examples import examples
 from tests.ingest.files import pdf_of, read_one, text_document
 
 METHODS = ["auto", "tokens", "sentences", "markdown", "code"]
@@ -42,7 +43,7 @@ def covered(document, pieces):
     return all(seen)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     PROSE,
     st.sampled_from(["a.txt", "a.md", "a.rst", "a.py", "a.js", "a.html"]),

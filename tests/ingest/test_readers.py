@@ -24,6 +24,7 @@ from dartboard.ingest import (
     read_file,
     read_path,
 )
+from tests.examples import examples
 from tests.ingest.files import docx_of, encrypted_pdf, owner_locked_pdf, pdf_of, read_one
 
 
@@ -511,7 +512,7 @@ SEEDS = [
 ]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(400), suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(SUFFIXES), st.sampled_from(SEEDS), st.binary(max_size=80), st.floats(0, 1), st.booleans()
 )
@@ -542,6 +543,7 @@ def test_unreadable_file(tmp_path, monkeypatch):
     assert (problem.code, problem.reason) == ("unreadable", "cannot be read: Permission denied")
 
 
+@pytest.mark.no_cover  # tracing these would take longer than reading them
 @pytest.mark.parametrize(
     "source, text",
     [

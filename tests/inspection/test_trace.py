@@ -3,12 +3,13 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.inspection import trace
 from dartboard.selection import Dartboard, Limits, from_embeddings, from_log_probs
 from dartboard.selection.explain import explain_picks
+from tests.examples import examples
 from tests.selection.pools import topical
 
 
@@ -33,7 +34,7 @@ def boards(draw, most=24):
 
 
 @given(boards())
-@settings(max_examples=250, deadline=None)
+@examples(250)
 def test_gains_and_coverage_are_those_of_the_selection(board):
     pool, k = board
     limits = Limits(k=k)
@@ -52,7 +53,7 @@ def test_gains_and_coverage_are_those_of_the_selection(board):
 
 
 @given(boards(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_any_picks_can_be_followed(board, chance):
     pool, k = board
     limits = Limits(k=k)
@@ -64,7 +65,7 @@ def test_any_picks_can_be_followed(board, chance):
 
 
 @given(boards(most=8))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_gains_of_all_candidates_follow_the_definition(board):
     pool, k = board
     limits = Limits(k=k)
@@ -87,7 +88,7 @@ def test_gains_of_all_candidates_follow_the_definition(board):
 
 
 @given(boards())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_pick_by_gain_is_never_behind_its_runner_up(board):
     pool, k = board
     limits = Limits(k=k)
@@ -112,7 +113,7 @@ def test_a_pick_by_gain_is_never_behind_its_runner_up(board):
 
 
 @given(boards())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_covered_by_the_pick_with_the_largest_kernel(board):
     pool, k = board
     limits = Limits(k=k)
@@ -178,7 +179,7 @@ def test_nothing_is_covered_where_no_pick_reaches():
 
 
 @given(boards(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_after_what_was_seen(board, chance):
     pool, k = board
     seen = chance.sample(range(len(pool)), chance.randint(1, len(pool)))

@@ -16,7 +16,7 @@ from haystack.components.retrievers.multi_retriever import MultiRetriever
 from haystack.core.errors import DeserializationError, PipelineRuntimeError, SerializationError
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 from haystack.utils import Secret
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard import select
@@ -25,6 +25,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.haystack import DartboardRanker, DartboardRetriever
 from dartboard.selection import MMR
 from dartboard.stores import open_store
+from tests.examples import examples
 from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, filled, while_free
 from tests.models import WordBag
 from tests.tea import QUERY, TEXTS
@@ -69,7 +70,7 @@ def loaded(pipeline):
 # --- the ranker
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     count=st.integers(1, 90),

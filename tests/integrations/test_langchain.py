@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
@@ -23,6 +23,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.langchain import DartboardCompressor, DartboardEmbeddings, DartboardRetriever
 from dartboard.selection import MMR
 from dartboard.stores import open_store
+from tests.examples import examples
 from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, filled, while_free
 from tests.models import SharedWords, WordBag
 from tests.tea import QUERY, TEXTS
@@ -217,7 +218,7 @@ def test_wrong_settings_are_refused_at_once(wrong):
 # --- the compressor
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     count=st.integers(1, 90),

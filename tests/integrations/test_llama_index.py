@@ -7,7 +7,7 @@ from copy import copy, deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
@@ -28,6 +28,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.llama_index import DartboardEmbedding, DartboardPostprocessor, DartboardRetriever
 from dartboard.selection import MMR
 from dartboard.stores import open_store
+from tests.examples import examples
 from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, filled, while_free
 from tests.models import WordBag
 from tests.tea import QUERY, TEXTS
@@ -153,7 +154,7 @@ def test_an_index_of_files_opens_by_its_path(tmp_path):
 # --- the postprocessor
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     count=st.integers(1, 90),

@@ -6,12 +6,13 @@ from collections import Counter
 import bm25s
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.lexical import Analyzer, BM25Index
+from tests.examples import examples
 
 PLAIN = Analyzer(stem=False, stop_words=False)
 TEXTS = [
@@ -35,7 +36,7 @@ def naive_summand(term, row, corpus, k1, b):
     return idf * f * (k1 + 1) / (f + k1 * (1 - b + b * len(corpus[row]) / average)) if f else 0.0
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CORPORA, st.lists(WORDS, max_size=7), st.sampled_from([0.0, 0.5, 1.2, 3.0]), st.floats(0, 1))
 def test_formula_term_by_term(corpus, query, k1, b):
     index = BM25Index.build([" ".join(words) for words in corpus], k1=k1, b=b, analyzer=PLAIN)
@@ -101,7 +102,7 @@ def test_same_term_frequency_part_as_rank_bm25():
         np.testing.assert_allclose(ours, other.get_scores([term]) / other.idf[term], rtol=1e-5)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(CORPORA, st.lists(WORDS, max_size=6), st.integers(1, 8), st.randoms(use_true_random=False))
 def test_top_is_the_head_of_the_sorted_scores(corpus, query, k, random):
     index = BM25Index.build([" ".join(words) for words in corpus], analyzer=PLAIN)

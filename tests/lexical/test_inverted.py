@@ -4,11 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import InvalidInputError
 from dartboard.lexical import InvertedIndex
+from tests.examples import examples
 
 VECTORS = st.dictionaries(
     st.integers(0, 2**31 - 1) | st.integers(0, 9), st.floats(2**-7, 5, width=32), max_size=6
@@ -19,7 +20,7 @@ def pair(vector):
     return np.array(list(vector), np.int32), np.array(list(vector.values()), np.float32)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(VECTORS, max_size=12), VECTORS, st.integers(1, 6), st.booleans())
 def test_dot_products(vectors, query, k, masked):
     index = InvertedIndex.build(map(pair, vectors))

@@ -5,10 +5,12 @@ import re
 import ssl
 from collections.abc import Callable, Iterator
 from threading import Event
+from time import monotonic
 from typing import Any
 
 from dartboard.http_client import Patience
 from tests.embeddings.local_server import LocalServer, Request
+from tests.waiting import PATIENCE
 
 SSE = {"content-type": "text/event-stream"}
 QUICK = Patience(timeout=60, attempts=3, first_wait=0.001, longest_wait=0.01, longest_asked=1.0)
@@ -97,11 +99,13 @@ class Waiting:
     def __init__(self, *pieces: str, aloud: bool = True, head: bool = True) -> None:
         self.pieces, self.aloud, self.head = pieces, aloud, head
         self.began, self.go, self.left = Event(), Event(), Event()
+        self.ran_out = False
+        """Whether nobody let it go, and the client stayed."""
 
     def __call__(self, request: Request):
         if not self.head:
             self.began.set()
-            self.go.wait(30)
+            self.ran_out = not self.go.wait(PATIENCE)
             return None
         return 200, self._parts(), SSE
 
@@ -109,11 +113,11 @@ class Waiting:
         try:
             yield from openai_events(*self.pieces, finish=None, usage=None, done=False)
             self.began.set()
-            for _ in range(30_000):
-                if self.go.wait(0.01):  # timing: between two looks
-                    break
+            ends = monotonic() + PATIENCE
+            while not (self.ran_out or self.go.wait(0.01)):  # timing: between two looks
                 if self.aloud:
                     yield b": waiting\n\n"
+                self.ran_out = monotonic() > ends
             yield from openai_events("the end", usage=None)
         finally:
             self.left.set()

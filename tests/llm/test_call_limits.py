@@ -3,13 +3,14 @@
 from threading import Event, Thread
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, ConfigError, DeadlineError
 from dartboard.llm.call_limits import CallLimiter, CallLimits, TokenBucket, current_limiter, limited_by
 from dartboard.llm.usage import Prices, Usage, spending
+from tests.examples import examples
 
 
 class Clock:
@@ -27,7 +28,7 @@ def usage(tokens):
     return Usage(calls=1, input_tokens=tokens)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), min_size=1, max_size=40), st.integers(1, 900)
 )

@@ -105,16 +105,11 @@ def test_eval_measures_its_answers(url, tmp_path, capsys):
     data = tmp_path / "beir"
     (data / "qrels").mkdir(parents=True)
     corpus = [{"_id": name, "title": "", "text": text} for name, text in NOTES.items()]
-    asked = {"keys.md": "Who rotates the signing keys?", "tea.md": "How hot is the water for green tea?"}
-    known = {"keys.md": "platform team", "tea.md": "80"}
-    queries = [
-        {"_id": f"q-{name}", "text": text, "metadata": {"answers": [known[name]]}}
-        for name, text in asked.items()
-    ]
-    for name, rows in (("corpus", corpus), ("queries", queries)):
+    # One question: it talks until the context is full.
+    query = {"_id": "q", "text": "How hot is the water for tea?", "metadata": {"answers": ["80"]}}
+    for name, rows in (("corpus", corpus), ("queries", [query])):
         (data / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    judged = "".join(f"q-{name}\t{name}\t1\n" for name in asked)
-    (data / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ttea.md\t1\n")
     out = tmp_path / "report"
     command = ["eval", "--dataset", str(data), "--systems", "cosine,dartboard", "--out", str(out), "-k", "1"]
     assert main([*command, "--answers", f"openai:smollm2@{url}"]) == 0

@@ -27,6 +27,7 @@ from tests.llm.chat_server import (
     openai_events,
     streamed,
 )
+from tests.waiting import PATIENCE
 
 JSON = {"content-type": "application/json"}
 SECRET = "sk-secret-key"
@@ -340,10 +341,9 @@ def test_whoever_waits_can_leave_at_once(waiting):
     cancelled = threading.Event()
     with ChatServer(waiting) as server:
         threading.Thread(target=lambda: (waiting.began.wait(60), cancelled.set()), daemon=True).start()
-        began = time.monotonic()
-        with pytest.raises(DeadlineError), deadline(60, cancelled=cancelled):
+        with pytest.raises(DeadlineError, match="cancelled"), deadline(PATIENCE, cancelled=cancelled):
             text_of(openai(server))
-        assert time.monotonic() - began < 20  # not the time that the server would have taken
+        assert not waiting.ran_out, "it stayed as long as the server let it wait"
         if waiting.head and waiting.aloud:
             assert waiting.left.wait(60)  # the endpoint noticed
         waiting.go.set()

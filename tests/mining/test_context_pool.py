@@ -1,7 +1,7 @@
 """Pools: targets and the company they keep, drawn again the same."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError
@@ -9,6 +9,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import PoolSettings, build_pool, find_targets
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory_corpus import MemoryCorpus
+from tests.examples import examples
 from tests.models import WordBag
 
 WORDS = ["robot", "arm", "wheel", "sensor", "motor", "battery", "camera", "gripper", "sonar", "frame"]
@@ -105,7 +106,7 @@ def test_numbers_below_zero(knob):
     st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 8)),
     st.integers(0, 3),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_pools_hold_what_was_asked_for(word, targets, numbers, seed):
     case = Case(id="h", question=f"the {word}", targets=tuple(targets))
     drawn, hard, near = numbers

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.engine import Engine
@@ -18,6 +18,7 @@ from dartboard.mining.corpora import open_corpus
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory_corpus import FolderCorpus, LabelledCorpus, MemoryCorpus
 from dartboard.mining.corpora.package_corpus import PackageCorpus, shortened
+from tests.examples import examples
 from tests.mining.packages import FILES, write_package
 from tests.models import WordBag
 
@@ -151,7 +152,7 @@ def test_texts_are_bounded_and_cut_between_lines(toy):
 
 
 @given(st.text(alphabet="ab \n", max_size=200), st.integers(40, 200))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_shortening_keeps_whole_lines(text, longest):
     short = shortened(text, longest)
     if len(text) <= longest:

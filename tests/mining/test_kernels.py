@@ -1,7 +1,7 @@
 """Kernels by expansion and minimality, with judges that know, that err and that cannot tell."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
@@ -12,6 +12,7 @@ from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels import find_kernel
 from dartboard.mining.kernels.expansion import CandidateSearch, Minimality, same_words
 from dartboard.mining.kernels.voting import Panel, SpentError, leader
+from tests.examples import examples
 from tests.mining.knowing import TOWNS, KnowingJudge, town_corpus
 
 CORPUS = town_corpus()
@@ -138,7 +139,7 @@ def test_the_same_judge_gives_the_same_kernel():
     )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.sets(st.integers(0, 35), min_size=1, max_size=5), st.integers(0, 35))
 def test_any_kernel_within_reach_is_found_exactly(rows, start):
     names = [document.fqn for document in CORPUS if "copy" not in document.fqn]

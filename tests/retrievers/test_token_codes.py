@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers.token_codes import Decoded, TokenCodec, rotation
+from tests.examples import examples
 
 LOSS = {8: 0.008, 4: 0.11, 2: 0.39}
 """Length of what is lost of a unit vector, at most on average; the theory says 0.098 and 0.365."""
@@ -60,7 +61,7 @@ def test_rotation_is_orthogonal_and_repeats():
     assert np.array_equal(turn, rotation(48, 7)) and not np.array_equal(turn, rotation(48, 8))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(1, 12), st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 1000))
 def test_max_sim_is_the_naive_loop(asked, lengths, seed):
     query = unit(asked, 8, seed)

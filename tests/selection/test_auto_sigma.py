@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
 from dartboard.selection import from_distances, from_embeddings, select
 from dartboard.selection.auto_sigma import DIVISOR, FALLBACK, SAMPLE, SMALLEST_POOL
 from dartboard.selection.kernels import distances, prepared
+from tests.examples import examples
 from tests.selection.pools import topical
 
 SEED, DISTANCE = st.integers(0, 2**16), st.sampled_from(["scaled_cosine", "euclidean"])
@@ -19,7 +20,7 @@ def random_pool(seed, n, dim=8, dtype=np.float64):
     return rng.standard_normal(dim).astype(dtype), rng.standard_normal((n, dim)).astype(dtype)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEED, st.integers(SMALLEST_POOL, 60), DISTANCE)
 def test_it_is_the_median_distance_over_a_constant(seed, n, distance):
     query, vectors = random_pool(seed, n)
@@ -32,7 +33,7 @@ def test_it_is_the_median_distance_over_a_constant(seed, n, distance):
     assert wider.value == pytest.approx(2 * found.value)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEED, st.integers(SMALLEST_POOL, 200), DISTANCE, st.sampled_from([np.float32, np.float64]))
 def test_it_depends_neither_on_the_order_nor_on_exact_copies(seed, n, distance, dtype):
     query, vectors = random_pool(seed, n, dtype=dtype)
@@ -43,7 +44,7 @@ def test_it_depends_neither_on_the_order_nor_on_exact_copies(seed, n, distance, 
     assert from_embeddings(query, copied, distance=distance).sigma.value == found
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(SEED, st.integers(SMALLEST_POOL, 150), st.floats(1e-6, 1e6))
 def test_it_is_free_of_scale(seed, n, scale):
     """Cosines do not see the length of vectors; under Euclid σ grows with them."""
@@ -75,7 +76,7 @@ def test_in_a_large_pool_the_nearest_count(distance):
     assert found == pytest.approx(from_embeddings(query, vectors[near], distance=distance).sigma.value)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SEED, st.integers(SMALLEST_POOL, 50), st.booleans())
 def test_near_duplicates_do_not_narrow_it(seed, n, ranked):
     """Of a group counts the one that selection keeps: the most relevant by the scores in use."""

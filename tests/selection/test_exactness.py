@@ -29,8 +29,10 @@ def same_vectors(embeddings, ours, theirs):
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
-@pytest.mark.parametrize(("copies", "noise"), [(0, 0.0), (2, 0.0), (2, 1e-4), (2, 0.05)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("copies", "noise", "dtype"),
+    [(0, 0.0, np.float32), (2, 0.0, np.float64), (2, 1e-4, np.float32), (2, 0.05, np.float64)],
+)
 def test_embeddings_equal_the_oracle(sigma, copies, noise, dtype):
     query, embeddings = topical(
         9, seed=int(1e6 * sigma) % 97, dim=12, copies=copies, noise=noise, dtype=dtype

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import METHODS, Dartboard, Limits, from_embeddings, select, select_many
 from dartboard.selection.kernels import unit_rows
+from tests.examples import examples
 from tests.selection.pools import topical
 from tests.selection.test_properties import SIGMA, pools
 
@@ -22,7 +23,7 @@ def grouped(draw):
     return query, embeddings, np.array(groups), scores
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(grouped(), SIGMA)
 def test_one_representative_a_group_the_most_relevant(given, sigma):
     query, embeddings, groups, scores = given
@@ -38,7 +39,7 @@ def test_one_representative_a_group_the_most_relevant(given, sigma):
     assert (np.diff(pool.relevance[rest]) <= 0).all(), "those that gain nothing follow by relevance"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(grouped(), SIGMA)
 def test_members_are_represented_where_their_representative_is(given, sigma):
     query, embeddings, groups, scores = given
@@ -50,7 +51,7 @@ def test_members_are_represented_where_their_representative_is(given, sigma):
             assert set(np.flatnonzero(groups == groups[pick]).tolist()) <= set(stands.tolist())
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(grouped(), SIGMA)
 def test_removed_near_duplicates_change_nothing_else(given, sigma):
     """The picks and gains are those of the representatives alone."""
@@ -116,7 +117,7 @@ def test_texts_and_groups_exclude_each_other():
 # The order of another retriever
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pools(), SIGMA, st.data())
 def test_a_ranking_deals_the_same_weights_out_in_its_order(pool, sigma, data):
     query, embeddings = pool

@@ -1,11 +1,12 @@
 """What holds for every pool, by hypothesis."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dartboard.selection import METHODS, Limits, from_embeddings, select
+from tests.examples import examples
 
 COMPONENT = st.floats(-1, 1, width=32).map(lambda x: round(x, 3))
 SIGMA = st.sampled_from([1e-5, 1e-3, 0.01, 0.05, 0.09, 0.3, 1.0, 10.0])
@@ -21,7 +22,7 @@ def pools(draw, max_n=24):
     return rows[0], rows[1:]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(pools(), st.integers(1, 30), SIGMA)
 def test_selection_invariants(pool, k, sigma):
     query, embeddings = pool
@@ -43,7 +44,7 @@ def test_selection_invariants(pool, k, sigma):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pools(), st.integers(1, 10), SIGMA, st.randoms(use_true_random=False))
 def test_permuting_the_candidates_changes_nothing(pool, k, sigma, random):
     query, embeddings = pool
@@ -55,7 +56,7 @@ def test_permuting_the_candidates_changes_nothing(pool, k, sigma, random):
     assert here.log_gains.tolist() == there.log_gains.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(pools(max_n=9), st.integers(1, 4), SIGMA)
 def test_the_bound_holds_against_exhaustive_search(pool, k, sigma):
     """To a millionth: at σ = 1e-5, log-probabilities are of the order of 1e9 and have 1e-7 of rounding."""
@@ -68,7 +69,7 @@ def test_the_bound_holds_against_exhaustive_search(pool, k, sigma):
         assert result.coverage[-1] >= result.bound * best * (1 - 1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(pools(max_n=8), st.lists(st.integers(1, 20), min_size=16, max_size=16), st.integers(5, 60), SIGMA)
 def test_a_budget_keeps_its_guarantee(pool, costs, budget, sigma):
     query, embeddings = pool

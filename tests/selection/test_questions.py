@@ -3,11 +3,12 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import MMR, Dartboard, Limits, TopK, from_embeddings, select
+from tests.examples import examples
 from tests.selection import oracle
 from tests.selection.pools import topical, unit
 
@@ -32,7 +33,7 @@ def test_picks_and_gains_equal_the_oracle(sigma, weights):
         assert got == pytest.approx(float(mpmath.log(want / total)), rel=1e-9, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.02, 0.09, "auto"]))
 def test_gains_and_coverage_split_between_the_questions(seed, m, sigma):
     questions, embeddings = asked(30, m, seed)

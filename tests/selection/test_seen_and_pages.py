@@ -3,11 +3,12 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import METHODS, Limits, select
+from tests.examples import examples
 from tests.selection import oracle
 from tests.selection.pools import topical
 
@@ -26,7 +27,7 @@ def test_picks_after_what_was_seen_equal_the_oracle(sigma, copies):
         assert got == pytest.approx(float(mpmath.log(want / total)), rel=1e-9, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.02, 0.09, "auto"]))
 def test_seen_passages_are_forced_picks_that_are_not_returned(seed, count, sigma):
     query, embeddings = topical(40, seed=seed, dim=16)
@@ -94,7 +95,7 @@ def test_a_small_gain_is_small_against_the_best_before_anything_was_seen():
     assert len(rest) == 0
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(0, 10_000), st.integers(1, 4), st.sampled_from(GREEDY), st.sampled_from([0.01, 0.09, "auto"])
 )

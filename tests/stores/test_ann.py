@@ -5,13 +5,14 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import MissingExtraError
 from dartboard.stores import ann
 from dartboard.stores.ann import ApproximateIndex, near_the_best, precise_scores, rounding_slack, unit_rows
 from dartboard.stores.embedded.vector_search import VectorMatrix
+from tests.examples import examples
 
 
 def clustered(count, dimension, *, seed=0, centres=40):
@@ -33,7 +34,7 @@ def found_by(index, matrix, query, k, allowed=None, **options):
     return set(positions[np.argsort(-scores)[:k]].tolist())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 10_000),
     count=st.integers(1, 300),

@@ -19,8 +19,8 @@ from dartboard.stores import SparseVector, parse_filter
 from dartboard.stores.embedded import EmbeddedStore, Tuning
 from dartboard.testing.samples import MANIFEST, sample_queries, sample_records
 
-KILLS = int(os.environ.get("DARTBOARD_DEEP_CASES", "100"))
-MUTATIONS = int(os.environ.get("DARTBOARD_DEEP_CASES", "250"))
+KILLS = int(os.environ.get("DARTBOARD_DEEP_CASES", "60"))
+MUTATIONS = int(os.environ.get("DARTBOARD_DEEP_CASES", "150"))
 EAGER = Tuning(files_from=0, approximate_from=60, tail_least=10, compare_up_to=5)
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

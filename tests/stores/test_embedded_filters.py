@@ -4,12 +4,13 @@ import json
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.stores import parse_filter
 from dartboard.stores.embedded.filter_sql import filter_sql, install_functions
 from dartboard.stores.filters import Compare, Equal, In, Or
+from tests.examples import examples
 from tests.stores.filter_strategies import filters_of, leaves_of
 
 NAMES = st.sampled_from(
@@ -51,13 +52,13 @@ def holds(database, where, metadata):
     return bool(found)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(where=FILTERS, metadata=METADATA)
 def test_sql_says_what_the_filter_says(database, where, metadata):
     assert holds(database, where, metadata) == where.matches(metadata)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     number=st.floats(allow_nan=False, allow_infinity=False), operator=st.sampled_from(["<", "<=", ">", ">="])
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import install_command
@@ -17,6 +17,7 @@ from dartboard.stores.embedded import EmbeddedStore, Tuning, tables
 from dartboard.stores.memory import MemoryStore
 from dartboard.testing.samples import MANIFEST, PLAIN, WORDS, own_word, sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, record, same_hits
+from tests.examples import examples
 
 EXACT = Tuning(files_from=0, approximate_from=10**9, tail_least=5, tail_share=0.2)
 APPROXIMATE = Tuning(files_from=0, approximate_from=30, tail_least=5, tail_share=0.2, compare_up_to=5)
@@ -64,7 +65,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.parametrize("tuning", [EXACT, APPROXIMATE], ids=["exact", "approximate"])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(steps=st.lists(STEPS, min_size=3, max_size=10))
 def test_any_history_gives_the_answers_of_its_records(tuning, steps, tmp_path_factory):
     path = tmp_path_factory.mktemp("history") / "s.dartboard"

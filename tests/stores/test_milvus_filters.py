@@ -24,6 +24,7 @@ from dartboard.stores.milvus.filter_expressions import (
     ranges_of,
     terms_of,
 )
+from tests.examples import examples
 from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.milvus_server import MilvusServer, milvus_server
 
@@ -87,7 +88,7 @@ def kept(
         store.drop(collection.name)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(120), suppress_health_check=[HealthCheck.too_slow])
 @given(where=filters)
 def test_milvus_finds_what_the_filter_matches(kept: MilvusCollection, where: Filter) -> None:
     expected = [record.id for record in RECORDS if where.matches(record.metadata)]

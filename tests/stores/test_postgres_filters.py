@@ -6,7 +6,7 @@ import math
 import numpy as np
 import psycopg
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dartboard.errors import InvalidInputError
@@ -15,6 +15,7 @@ from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore
 from dartboard.stores.postgres.filter_sql import condition, to_json
 from dartboard.stores.records import LARGEST_INTEGER, Record
+from tests.examples import examples
 from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.postgres_server import address, fresh
 
@@ -72,7 +73,7 @@ def by_sql(connection, where, metadata):
     return [found for (found,) in rows]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(filters, records)
 @example(Equal("a", 1e23), [{"a": 1e23}, {"a": 1e22}])
 @example(Not(Compare("a", "<", "é")), [{"a": "z"}, {"a": "\uffff"}, {"a": "\U0001f642"}, {"a": ["z"]}])
@@ -101,7 +102,7 @@ def test_deep_filters(connection):
         condition(where)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(values)
 def test_jsonb_keeps_values_and_their_types(connection, value):
     text = to_json({"v": value})

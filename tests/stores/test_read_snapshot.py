@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import StoreError
 from dartboard.stores import Manifest, Record, open_store, parse_filter
 from dartboard.stores.base import Collection, read_snapshot
+from tests.examples import examples
 
 RNG = np.random.default_rng(5)
 VECTORS = RNG.standard_normal((40, 8)).astype(np.float32)
@@ -96,7 +97,7 @@ def test_an_index_behind_two_writes_serves_both_readers(collection):
 
 
 @given(st.lists(st.sampled_from(["write", "delete", "search", "look", "begin", "end"]), max_size=30))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_whatever_another_thread_does_meanwhile(tmp_path_factory, steps):
     """Several snapshots are open while a thread writes and searches: each answers from its own revision."""
     path = tmp_path_factory.mktemp("threads") / "a.dartboard"

@@ -10,7 +10,7 @@ from tests.web.serving import Served, serving
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 """Debian's names; the first one has no windows, and takes two thirds of the time of the others."""
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
-PATIENCE = 30_000
+PATIENCE = 300_000
 """Milliseconds, on a machine that has other work."""
 ARGUMENTS = [
     "--no-sandbox",

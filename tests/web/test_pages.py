@@ -414,8 +414,7 @@ def test_saved_cases_are_listed_downloaded_and_removed(evaluation, lively):
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [380, 1900])
+@pytest.mark.parametrize(("width", "scheme"), [(380, "light"), (1900, "dark")])
 @pytest.mark.parametrize("name", ["documents", "evaluation"])
 def test_pages_fit_any_width_and_theme(open_page, lively, name, width, scheme):
     lively.post("cases", json=case("A question " + "x" * 300))
