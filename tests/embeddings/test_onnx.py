@@ -83,6 +83,14 @@ def test_token_vectors(model):
     assert [len(row) for row in model.tokens(["hello world", "word " * 700])] == [len(short), len(long)]
 
 
+def test_the_stated_fingerprint_is_the_computed_one():
+    bundled = OnnxModel.bundled(threads=1)
+    stated = bundled.fingerprint
+    computed = OnnxModel(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), MINILM, threads=1)
+    assert "fingerprint" in vars(bundled) and "fingerprint" not in vars(computed)
+    assert computed.fingerprint == stated
+
+
 def test_fingerprint_follows_prefixes_and_not_sigma(model):
     def variant(**changes):
         description = replace(MINILM, **changes)
