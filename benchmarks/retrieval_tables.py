@@ -108,8 +108,14 @@ def cold(part: Found | None) -> list[str]:
         "## A search from the command line",
         f"`dartboard search` in a new process on {part['chunks']:,} chunks, model loading included: "
         f"{part['wall_seconds']:.2f} s at the median of {part['runs']} runs, {part['wall_seconds_slowest']:.2f} s at most; "
-        f"{part['processor_seconds']:.2f} s of CPU time.",
+        f"{part['processor_seconds']:.2f} s of CPU time." + _imports(part.get("imports", {})),
     ]
+
+
+def _imports(part: Found) -> str:
+    """Imports in a new process; Python's own start is included."""
+    shown = [f"`{line}` {row['wall_seconds']:.2f} s" for line, row in part.items()]
+    return f" A new process that only imports: {', '.join(shown)}." if shown else ""
 
 
 def million(part: Found) -> str:
