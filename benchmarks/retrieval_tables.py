@@ -18,8 +18,8 @@ KEPT = {
 """How vectors lie in memory, by index."""
 
 
-def page(found: Found) -> str:
-    """The whole page."""
+def page(found: Found, compared: str) -> str:
+    """The whole page; ``compared`` is indexing beside other encoders."""
     parts = [
         "# Retrieval speed and size",
         "This page shows search speed, recall and memory beside other engines. Unless noted, vectors are synthetic and "
@@ -36,6 +36,8 @@ def page(found: Found) -> str:
         memory(found["indexes"]),
         "## BM25, dense, ColBERT, hybrid",
         models(found["models"]),
+        "## Indexing beside other encoders",
+        compared,
         "## Indexing and latency targets",
         indexing(found["indexing"]),
     ]
