@@ -84,6 +84,7 @@ bench-decisions: $(VENV)/.installed-dev
 bench-retrieval: $(VENV)/.installed-dev
 	$(PIP) -e '.[peers]'
 	$(BIN)/python benchmarks/retrieval.py
+	$(BIN)/python -m benchmarks.indexing
 	$(BIN)/python benchmarks/retrieval_quality.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python -m benchmarks.retrieval_quality_tables

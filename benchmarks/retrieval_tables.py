@@ -18,8 +18,8 @@ KEPT = {
 """How vectors lie in memory, by index."""
 
 
-def page(found: Found) -> str:
-    """The whole page."""
+def page(found: Found, compared: str) -> str:
+    """The whole page; ``compared`` is indexing beside other encoders."""
     parts = [
         "# Retrieval speed and size",
         "This page shows search speed, recall and memory beside other engines. Unless noted, vectors are synthetic and "
@@ -36,6 +36,8 @@ def page(found: Found) -> str:
         memory(found["indexes"]),
         "## BM25, dense, ColBERT, hybrid",
         models(found["models"]),
+        "## Indexing beside other encoders",
+        compared,
         "## Indexing and latency targets",
         indexing(found["indexing"]),
     ]
@@ -108,8 +110,14 @@ def cold(part: Found | None) -> list[str]:
         "## A search from the command line",
         f"`dartboard search` in a new process on {part['chunks']:,} chunks, model loading included: "
         f"{part['wall_seconds']:.2f} s at the median of {part['runs']} runs, {part['wall_seconds_slowest']:.2f} s at most; "
-        f"{part['processor_seconds']:.2f} s of CPU time.",
+        f"{part['processor_seconds']:.2f} s of CPU time." + _imports(part.get("imports", {})),
     ]
+
+
+def _imports(part: Found) -> str:
+    """Imports in a new process; Python's own start is included."""
+    shown = [f"`{line}` {row['wall_seconds']:.2f} s" for line, row in part.items()]
+    return f" A new process that only imports: {', '.join(shown)}." if shown else ""
 
 
 def million(part: Found) -> str:

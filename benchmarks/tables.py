@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402
     encoders,
     explanations,
     hostile_memory,
+    indexing,
     late_projection,
     load_tables,
     natural_tables,
@@ -202,7 +203,9 @@ def documents() -> Mapping[Path, str]:
         **fresh_sections(),
         ROOT / "README.md": fresh_readme(),
         ROOT / "docs" / "decisions.md": fresh_decisions(),
-        pages / "retrieval.md": retrieval_tables.page(results("retrieval")),
+        pages / "retrieval.md": retrieval_tables.page(
+            results("retrieval"), indexing.section(results("indexing"))
+        ),
         pages / "natural.md": natural_tables.page(results("natural"), results("held_out")),
         pages / "natural-tables.md": natural_tables.tables_page(results("natural"), results("held_out")),
         pages / "quality.md": quality_pages.markdown_page(results("quality")),

@@ -44,6 +44,8 @@ def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
 
 def refuse_masked(values: object, name: str) -> None:
     """Refuse a masked array that hides values: they would be read as if they were there."""
+    if type(values) is np.ndarray:  # not masked; looking at numpy.ma would import it
+        return
     if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.sum(values.mask))):
         raise InvalidInputError(
             f"{name} is a masked array that hides {hidden:,} value{'' if hidden == 1 else 's'}, and a mask "

@@ -109,6 +109,7 @@ def test_no_relative_imports():
 
 def test_import_loads_nothing_heavy():
     heavy = (
+        "numpy",
         "torch",
         "onnxruntime",
         "tokenizers",
@@ -123,7 +124,17 @@ def test_import_loads_nothing_heavy():
         "rich",
         "transformers",
     )
-    code = f"import sys, dartboard; print([m for m in {heavy!r} if m in sys.modules])"
+    front = "import sys, dartboard; "
+    names = "from dartboard import *; dartboard.vocab, dartboard.core; "
+    for code, loaded in ((front, []), (front + names, ["numpy"])):
+        code += f"print([m for m in {heavy!r} if m in sys.modules])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == repr(loaded)
+
+
+def test_a_search_loads_no_readers_of_documents():
+    code = "import sys, dartboard.engine.engine, dartboard.stores.embedded; "
+    code += "print([m for m in ('dartboard.ingest', 'numpy.random') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -89,7 +89,13 @@ def verified_path(file: PackageFile) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file's bytes, in hexadecimal."""
+    """The hash of a file's bytes, in hexadecimal; a file that has not changed is read once per process."""
+    stat = path.stat()
+    return _sha256(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+@lru_cache
+def _sha256(path: Path, *state: int) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -36,10 +36,12 @@ _STATE_OUTPUTS = ("last_hidden_state", "token_embeddings")
 _INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """Inputs that a graph may have, and the attribute of a tokenizer's encoding that provides each."""
 _MOST_THREADS = 8
-_MOST_TOKENS = 1024
+_TOKENS_PER_THREAD = 128
+_FEWEST_TOKENS = 256
 """Maximum tokens per run of the graph, including padding; a longer text runs alone.
 
-Memory grows with it, speed does not.
+With one and two threads, runs of 256 tokens took 8 to 17 % less processor time than runs of 1,024: their
+states stay in the processor's cache.
 """
 _LETTERS_A_TOKEN = 64
 """Characters per readable token that are passed to the tokenizer; the rest of a text is cut."""
@@ -47,13 +49,18 @@ _COUNTED = 100_000
 """Characters whose tokens are counted at once: a token takes about 300 bytes."""
 _SPACE = re.compile(r"\s")
 _LINE = "Don't: CASE, Ünïcode, 北京, ½ of it\tand\u200b [MASK] <mask>"
+_BUNDLED = "all-MiniLM-L6-v2:5cd4d48f3097419f"
+_BUNDLED_LINE = [101, 2123, 1005, 1056, 1024, 2553, 1010, 27260, 1010, 1781, 1755, 1010, 1092, 1997, 2009]
+_BUNDLED_LINE += [1998, 103, 1026, 7308, 1028, 102]
+"""The bundled model's fingerprint, if its tokenizer reads ``_LINE`` so: computing it takes 50 ms."""
 
 
 class OnnxModel(BatchModel):
     """An encoder whose graph returns one state per token; the states are pooled here.
 
-    ``batch_size`` is how many texts are tokenized at once. The graph runs on at most 1,024 tokens, so memory
-    is bounded for any batch size: 32 texts of 256 tokens at once took 1.2 GB.
+    ``batch_size`` is how many texts are tokenized at once. The graph runs on at most 256 tokens, with more
+    than two threads on 128 for each, so memory is bounded for any batch size: 32 texts of 256 tokens at once
+    took 1.2 GB.
 
     With the bundled model, a text's vector is bit-identical in any batch; with a model that quantises
     activations dynamically it is not.
@@ -70,6 +77,7 @@ class OnnxModel(BatchModel):
         self._weights = Path(weights)
         self._description = description
         self._session = _open_session(self._weights, threads)
+        self._most_tokens = max(_FEWEST_TOKENS, _TOKENS_PER_THREAD * self.threads)
         self._inputs = _input_names(self._session, self._weights)
         output = _find_states(self._session, self._weights)
         width = output.shape[2]
@@ -87,7 +95,10 @@ class OnnxModel(BatchModel):
     @classmethod
     def bundled(cls, *, threads: int | None = None) -> Self:
         """all-MiniLM-L6-v2 from a package that dartboard depends on; see ``default_model``."""
-        return cls(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), MINILM, threads=threads)
+        model = cls(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), MINILM, threads=threads)
+        if model._tokenizer.encode(_LINE).ids == _BUNDLED_LINE:
+            model.__dict__["fingerprint"] = _BUNDLED
+        return model
 
     @classmethod
     def from_folder(
@@ -227,7 +238,7 @@ class OnnxModel(BatchModel):
         order = sorted(range(len(encodings)), key=lengths.__getitem__, reverse=True)
         while order:
             width = lengths[order[0]]
-            most = max(1, _MOST_TOKENS // max(1, width))
+            most = max(1, self._most_tokens // max(1, width))
             rows, order = order[:most], order[most:]
             run = [encodings[row] for row in rows]
             feed = {name: self._padded(name, run, width) for name in self._inputs}

@@ -192,7 +192,7 @@ class ApproximateIndex:
         return cls(index, int(probes), int(spare), float(recall))
 
 
-def _trained(rows: Rows, large_from: int, groups_from: int, chance: np.random.Generator) -> Any:
+def _trained(rows: Rows, large_from: int, groups_from: int, chance: "np.random.Generator") -> Any:
     """A trained index (code points and centroids) without rows."""
     faiss = _faiss()
     count, dimension = rows.shape
@@ -210,7 +210,7 @@ def _trained(rows: Rows, large_from: int, groups_from: int, chance: np.random.Ge
 
 
 def _adjusted(
-    index: ApproximateIndex, rows: Rows, wanted: float, chance: np.random.Generator
+    index: ApproximateIndex, rows: Rows, wanted: float, chance: "np.random.Generator"
 ) -> ApproximateIndex:
     """The same index with the fewest candidates, then the fewest groups, that reach the wanted recall.
 
@@ -246,7 +246,7 @@ def _adjusted(
     return index
 
 
-def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def _trial_queries(rows: Rows, chance: "np.random.Generator") -> tuple[Floats, Floats, Floats]:
     """Trial queries: near the collection's vectors, between two of them, and random ones.
 
     Real questions resemble the first two kinds: they lie as far from passages as passages from each other, or

@@ -83,6 +83,14 @@ def test_token_vectors(model):
     assert [len(row) for row in model.tokens(["hello world", "word " * 700])] == [len(short), len(long)]
 
 
+def test_the_stated_fingerprint_is_the_computed_one():
+    bundled = OnnxModel.bundled(threads=1)
+    stated = bundled.fingerprint
+    computed = OnnxModel(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), MINILM, threads=1)
+    assert "fingerprint" in vars(bundled) and "fingerprint" not in vars(computed)
+    assert computed.fingerprint == stated
+
+
 def test_fingerprint_follows_prefixes_and_not_sigma(model):
     def variant(**changes):
         description = replace(MINILM, **changes)
@@ -174,14 +182,14 @@ def test_memory_is_bounded_by_tokens_whatever_the_batch_size(model, monkeypatch,
     monkeypatch.setattr(model, "_session", Recording())
     texts = [f"number {at} " * length for at, length in enumerate([200, 1, 30, 120, 2, 90, 200, 60] * 2)]
     together = getattr(model, ask)(texts, batch_size=64)
-    assert max(count * width for count, width in fed) <= 1024
+    assert max(count * width for count, width in fed) <= 256
     assert sum(count for count, _ in fed) == len(texts) > len(fed)  # short texts still go together
     for at in (0, 1, 7):
         assert np.array_equal(together[at], getattr(model, ask)([texts[at]])[0])
 
 
 def test_a_text_longer_than_the_bound_goes_alone(model, monkeypatch):
-    monkeypatch.setattr("dartboard.embeddings.onnx._MOST_TOKENS", 8)
+    monkeypatch.setattr(model, "_most_tokens", 8)
     vectors = model.encode(["word " * 20, "one", "two"])
     assert np.array_equal(vectors[0], model.encode("word " * 20)[0])
 
