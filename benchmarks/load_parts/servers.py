@@ -20,7 +20,7 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class Server:
-    """A running server."""
+    """A running server: a process, and its children if it has any."""
 
     port: int
     path: str
@@ -28,17 +28,19 @@ class Server:
 
     def megabytes(self) -> float:
         """Memory that is really held."""
-        return self.process.memory_info().rss / 2**20
+        return sum(one.memory_info().rss for one in self._all()) / 2**20
 
     def own_megabytes(self) -> float:
         """Memory but for mapped files, whose pages count as held once they were looked at."""
-        memory = self.process.memory_info()
-        return float(memory.rss - getattr(memory, "shared", 0)) / 2**20
+        held = [one.memory_info() for one in self._all()]
+        return sum(float(memory.rss - getattr(memory, "shared", 0)) for memory in held) / 2**20
 
     def cpu_seconds(self) -> float:
         """Processor time used so far."""
-        times = self.process.cpu_times()
-        return times.user + times.system
+        return float(sum(sum(one.cpu_times()[:2]) for one in self._all()))
+
+    def _all(self) -> list[psutil.Process]:
+        return [self.process, *self.process.children(recursive=True)]
 
     def loop_seconds(self) -> float:
         """Processor time of the thread that runs the event loop, the first of the process."""

@@ -113,6 +113,16 @@ class Conflict(ApiError):
     status, code = 409, "conflict"
 
 
+class ReadOnly(Conflict):
+    """A change, or a task that another process would not know, where several processes serve one index."""
+
+    code = "read_only"
+    message = (
+        "several processes serve the index, and none of them changes it or runs long tasks: use the command "
+        "line on the machine, or start the service with one process"
+    )
+
+
 class TooLarge(ApiError):
     """More bytes than the service takes."""
 

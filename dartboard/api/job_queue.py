@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
-from dartboard.api.errors import ApiError, Busy, NotFound, as_api_error
+from dartboard.api.errors import ApiError, Busy, NotFound, ReadOnly, as_api_error
 from dartboard.api.guards.request_log import stack_lines
 from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import deadline
@@ -73,6 +73,7 @@ class JobQueue:
 
     def __init__(self, settings: ServiceSettings, metrics: "Metrics") -> None:
         self._most = settings.jobs
+        self._processes = settings.processes
         self._metrics = metrics
         self._kept: dict[str, Job] = {}
         self._changed = Condition()
@@ -83,6 +84,8 @@ class JobQueue:
 
     def start(self, kind: str, task: Task, owner: str | None = None) -> Job:
         """Take a task in; where unfinished ones have all places, or all that its kind may have, ``Busy``."""
+        if self._processes > 1:
+            raise ReadOnly()
         job = Job(secrets.token_hex(8), kind, owner, task)
         with self._changed:
             if self._stopping or not self._make_room(kind):

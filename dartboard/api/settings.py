@@ -85,6 +85,8 @@ class ServiceSettings:
     """Lines that one upsert takes."""
 
     timeout: float = 30.0
+    processes: int = 1
+    """Processes behind one port. With more than one the index is only read, and there are no long tasks."""
     workers: int = max(4, min(32, 8 * (os.cpu_count() or 1)))
     """Requests that are worked on at a time. More than processors: most of the time they wait for the
     encoder, which takes all that wait as one batch."""
@@ -128,6 +130,11 @@ class ServiceSettings:
                     raise ConfigError(f"port must be in 0 to 65535, got {value}")
             elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
                 raise ConfigError(f"{name} must be >= 1, got {value}")
+        if self.processes > 1 and self.store.startswith("memory:"):
+            raise ConfigError(
+                f"{self.store} belongs to one process: serve it with one, or name a store that "
+                f"{self.processes} processes can open"
+            )
 
     @property
     def loopback(self) -> bool:

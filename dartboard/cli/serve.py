@@ -66,6 +66,12 @@ class ServiceFlags:
             help="A host name that leads here, beside the address; may be repeated.",
         ),
     ] = None
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Processes behind the port, which then only read the index; by default 1."
+        ),
+    ] = None
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Requests that are worked on at a time.")
     ] = None
@@ -145,7 +151,13 @@ def serve(*, flags: ServiceFlags, target: IndexOptions) -> None:
     settings.check_exposure()
     if target.trust_model:
         trust_index(settings.store)
-    _run(settings)
+    if settings.processes > 1:
+        from dartboard.cli.serve_processes import Supervisor
+
+        with listening(settings.host, settings.port) as bound:
+            Supervisor(settings, bound).run()
+    else:
+        _run(settings)
 
 
 def _run(settings: "ServiceSettings") -> None:
@@ -159,7 +171,7 @@ def _run(settings: "ServiceSettings") -> None:
             app.state.service.engines.start()
         for line in greeting(app, settings, bound.getsockname()[1]):
             print(line, flush=True)
-        _serve(app, settings, bound)
+        serve_app(app, settings, bound)
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -207,12 +219,13 @@ def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str
     return lines
 
 
-def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
+def serve_app(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
+    """Answer requests that come through a socket, until a signal."""
     import logging
 
     from dartboard.api.guards.request_log import configure
 
-    configure()
+    configure(with_pid=settings.processes > 1)
     for handler in list(logging.getLogger("dartboard").handlers):
         logging.getLogger("dartboard").removeHandler(handler)  # the log of the service has its own lines
     server_of(config_of(app, settings), app.state.service.told_to_stop).run(sockets=[bound])

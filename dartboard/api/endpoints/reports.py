@@ -13,12 +13,12 @@ of reports is read.
 import hmac
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain, islice
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -186,14 +186,9 @@ def download(name: Name, file: File, service: ServiceDep) -> FileResponse:
     return FileResponse(path, media_type=kind, filename=f"{name}-{path.name}")
 
 
-@cache
-def _secret() -> bytes:
-    """What tickets are signed with; it lasts as long as the process."""
-    return secrets.token_bytes(32)
-
-
 def _signature(name: str, until: int) -> str:
-    return hmac.new(_secret(), f"{until} {name}".encode(), "sha256").hexdigest()
+    secret = bytes(current_process().authkey)  # random; processes behind one port share it
+    return hmac.new(secret, f"{until} {name}".encode(), "sha256").hexdigest()
 
 
 def _valid(name: str, ticket: str) -> bool:

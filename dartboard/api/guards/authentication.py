@@ -9,6 +9,7 @@ without a word about the key. A right key is let in all the same, so nobody can 
 address.
 """
 
+import math
 from typing import Annotated
 
 from fastapi import Depends, Request, Security
@@ -16,8 +17,8 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from dartboard.api.errors import Forbidden, TooManyRequests, Unauthorized
-from dartboard.api.guards.rate_limit import client_address, usual_burst
+from dartboard.api.errors import Forbidden, ReadOnly, TooManyRequests, Unauthorized
+from dartboard.api.guards.rate_limit import Verdict, client_address, usual_burst
 from dartboard.api.guards.security_headers import add_headers
 from dartboard.api.keys import Key, Keys
 from dartboard.api.keys import Scope as KeyScope
@@ -81,6 +82,8 @@ def _admit(request: Request, scope: KeyScope) -> Key | None:
     if key is not None and scope not in key.scopes:
         service.metrics.rejected("forbidden")
         raise Forbidden()
+    if scope == "write" and service.settings.processes > 1:
+        raise ReadOnly()
     return key
 
 
@@ -89,12 +92,18 @@ def _key(request: Request, service: Service, keys: Keys, address: str) -> Key:
     if key is not None:
         return key
     service.metrics.rejected("unauthorized")
-    verdict = service.limits.take(f"failed {address}", rate=FAILURE_RATE, burst=FAILURES)
+    verdict = _taken(service, f"failed {address}", FAILURE_RATE, FAILURES)
     if not verdict.allowed:
         raise TooManyRequests("too many wrong keys: wait a little", retry_after=verdict.retry_after)
     if len(_secrets(request.scope)) > 1:
         raise Unauthorized("send one key: Authorization: Bearer KEY, or X-API-Key: KEY")
     raise Unauthorized()
+
+
+def _taken(service: Service, client: str, rate: float, burst: int) -> Verdict:
+    """Of several processes, each counts for itself and allows its share."""
+    share = service.settings.processes
+    return service.limits.take(client, rate=rate / share, burst=math.ceil(burst / share))
 
 
 def _count(request: Request, service: Service, key: Key | None, address: str) -> None:
@@ -106,7 +115,7 @@ def _count(request: Request, service: Service, key: Key | None, address: str) ->
     if not rate:
         return
     client = f"key {key.id}" if key is not None else f"address {address}"
-    verdict = service.limits.take(client, rate=rate, burst=burst or usual_burst(rate))
+    verdict = _taken(service, client, rate, burst or usual_burst(rate))
     if verdict.allowed:
         add_headers(request.scope, verdict.headers())
         return

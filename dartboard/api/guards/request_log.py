@@ -144,6 +144,10 @@ class RequestLog:
 class JsonLines(logging.Formatter):
     """A record as one line of JSON; exceptions by their type and place, without their message."""
 
+    def __init__(self, *, with_pid: bool = False) -> None:
+        super().__init__()
+        self._with_pid = with_pid
+
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         line: dict[str, Any] = {
@@ -151,6 +155,8 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
         }
+        if self._with_pid:
+            line["pid"] = record.process
         fields = getattr(record, _FIELDS, None)
         if fields is None:
             line["message"] = record.getMessage()
@@ -161,10 +167,13 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True)
 
 
-def configure(*, level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Write the lines of the whole program to stderr as JSON; called once, by whoever runs the service."""
+def configure(*, level: int = logging.INFO, stream: TextIO | None = None, with_pid: bool = False) -> None:
+    """Write the lines of the whole program to stderr as JSON; called once, by whoever runs the service.
+
+    With ``with_pid``, a line says which process wrote it.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(with_pid=with_pid))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
