@@ -1,6 +1,6 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
-# make test-quick  only tests that start no server, browser or other process (two to three minutes)
+# make test-quick  only tests that start no server, browser or other process (about two minutes)
 # make test-deep  a thousand odd requests for every operation, damaged stores, all examples (over 30 minutes)
 # make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/

@@ -48,6 +48,8 @@ GROUPS = {
     "tests/retrievers/test_registry.py": "torch",
     "tests/retrievers/test_splade.py": "torch",
     "tests/test_deadline.py": "torch",
+    "tests/test_rerankers.py": "torch",
+    "tests/test_trained_scorers.py": "torch",
     "tests/stores/test_milvus": "milvus",
     "tests/cli/test_demo.py": "demo",
     "tests/cli/test_app.py": "demo",
@@ -165,8 +167,9 @@ def pytest_collection(session):
 
 def pytest_ignore_collect(collection_path, config):
     """Files that ``make test-quick`` leaves out as a whole are not even loaded."""
-    place = f"{collection_path.relative_to(config.rootpath).as_posix()}/"
-    return True if QUICK and is_long(place) else None
+    if not QUICK:
+        return None
+    return is_long(f"{collection_path.relative_to(config.rootpath).as_posix()}/") or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
@@ -175,9 +178,7 @@ def pytest_collection_modifyitems(config, items):
         if is_slow(item):
             item.add_marker(pytest.mark.slow)
         if is_long(item.nodeid):
-            item.add_marker(
-                pytest.mark.no_cover
-            )  # variants of what others run, half of whose time is tracing
+            item.add_marker(pytest.mark.no_cover)
     if hasattr(config, "workerinput"):
         place = {group: at for at, group in enumerate(DEAREST)}
         items.sort(key=lambda item: place.get(group_of(item.nodeid), len(place)))

@@ -30,7 +30,11 @@ LONG = (
     "tests/test_rerankers.py",
     "tests/test_trained_scorers.py",
 )
-"""Ray, real models, Chromium; and files that take five seconds or more."""
+"""Ray, real models, Chromium; and files that take five seconds or more.
+
+``make test-quick`` does not load them. Coverage is not measured in them: they run variants of what other
+tests run, and half of their time would be tracing.
+"""
 STARTERS = {
     "subprocess",
     "multiprocessing",
