@@ -1,11 +1,11 @@
 """Put the service under load, beside the service that tutorials build; write JSON.
 
-    python benchmarks/load.py [--servers dartboard hybrid plain] [--soak SECONDS] [--scale X] [--out FILE]
+    python benchmarks/load.py [--servers dartboard hybrid processes plain] [--soak SECONDS] [--scale X] [--out FILE]
     python benchmarks/load.py --servers hybrid --beside CHECKOUT --rounds 3 --out FILE
 
 Loopback only, and it ends by itself. A real ``dartboard serve`` answers over 100,000 passages (made once,
 kept with temporary files), found by vectors alone as the plain service does, and as ``hybrid`` by words too,
-which is the default for an index. Requests leave at drawn times; latency counts from when they were due.
+which is the default for an index; ``processes`` is the same from two processes. Requests leave at drawn times; latency counts from when they were due.
 Phases: calm (5 a second), the target (100 a second), capacity (8 clients, one question after the other),
 overload (twice the capacity), calm again, and with ``--soak`` half the capacity for long. ``--scale .2`` is a
 short look.
@@ -33,8 +33,12 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its parts
 from load_parts import phases, servers  # noqa: E402
 from load_parts.corpus import HOT, SHARE_REPEATED, prepared  # noqa: E402
 
-RETRIEVERS = {"dartboard": "dense", "hybrid": "hybrid"}
-SERVERS = (*RETRIEVERS, "plain")
+FLAGS = {
+    "dartboard": ("--retriever", "dense"),
+    "hybrid": ("--retriever", "hybrid"),
+    "processes": ("--retriever", "hybrid", "--processes", "2"),
+}
+SERVERS = (*FLAGS, "plain")
 
 
 def main() -> None:
@@ -54,13 +58,13 @@ def main() -> None:
     if options.beside:
         if not (options.beside / "dartboard" / "__init__.py").exists():
             parser.error(f"{options.beside} is no checkout of dartboard: make one with git worktree add")
-        if options.out == parser.get_default("out") or not set(options.servers) & set(RETRIEVERS):
-            parser.error(f"--beside needs --out FILE, and --servers {' or '.join(RETRIEVERS)}")
+        if options.out == parser.get_default("out") or not set(options.servers) & set(FLAGS):
+            parser.error(f"--beside needs --out FILE, and --servers {' or '.join(FLAGS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are stopped on the way out
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     folder = prepared(options.chunks)
     if options.beside:
-        for name in set(options.servers) & set(RETRIEVERS):
+        for name in set(options.servers) & set(FLAGS):
             found[f"{name} beside"] = _beside(name, folder, options)
         options.out.write_text(json.dumps(found, indent=1) + "\n")
         return
@@ -75,7 +79,7 @@ def _measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str,
     if name == "plain":
         return _plain(folder, options.scale)
     flags = [f"--{flag}" if not flag[0].isdigit() else flag for flag in options.serve]
-    with servers.dartboard(folder, "--retriever", RETRIEVERS[name], *flags) as server:
+    with servers.dartboard(folder, *FLAGS[name], *flags) as server:
         found: dict[str, Any] = {}
         if not options.soak_only:
             found = phases.run(lambda: phases.measured(server, scale=options.scale))
@@ -90,7 +94,7 @@ def _beside(name: str, folder: Path, options: argparse.Namespace) -> dict[str, A
     rows: dict[str, list[dict[str, Any]]] = {"before": [], "now": []}
     for _ in range(options.rounds):
         for version, root in (("before", options.beside.resolve()), ("now", servers.ROOT)):
-            with servers.dartboard(folder, "--retriever", RETRIEVERS[name], root=root) as server:
+            with servers.dartboard(folder, *FLAGS[name], root=root) as server:
                 one = functools.partial(phases.measured, server, ("capacity",), scale=options.scale)
                 rows[version].append(phases.run(one)["capacity"])
 

@@ -8,6 +8,7 @@ Found = Mapping[str, Any]
 NAMES = {
     "dartboard": "`dartboard serve`, dense",
     "hybrid": "`dartboard serve`, hybrid (the default)",
+    "processes": "`dartboard serve --processes 2`, hybrid",
     "plain": "FastAPI + sentence-transformers + LangChain MMR",
 }
 PHASES = {
@@ -89,6 +90,12 @@ def findings(found: Found) -> list[str]:
             f"With the hybrid retriever, the default, its capacity is {both['capacity']['served_a_second']:g} a second; of "
             f"{target['rate']:g} a second {both['target']['refused'] / both['target']['asked']:.1%} were rejected, p99 "
             f"{both['target']['ms']['p99']:.0f} ms."
+        )
+    if "processes" in found:
+        several, one = (found[name]["capacity"] for name in ("processes", "hybrid"))
+        said.append(
+            f"Two processes on {found['setting']['cores']} cores serve {several['served_a_second']:g} a second where one serves "
+            f"{one['served_a_second']:g}, and hold {several['megabytes_held']:,.0f} MB instead of {one['megabytes_held']:,.0f}."
         )
     if "plain" in found:
         theirs = found["plain"]

@@ -155,7 +155,7 @@ def made_up():
             "served_a_second": rate,
             "refused": refused, "failed": failed, "ms": ms, "settled_ms": ms,
             "refused_ms": ms if refused else None,
-            "cpu_ms_a_request": 9.0, "stolen": 0.004, "seconds": 600,
+            "cpu_ms_a_request": 9.0, "stolen": 0.004, "seconds": 600, "megabytes_held": 512.3,
         }  # fmt: skip
 
     ours = {
@@ -170,13 +170,14 @@ def made_up():
         "overload": phase(60, 8000.0),
     }
     setting = {"measured": "today", "chunks": 1000, "cores": 2, "share_repeated": 0.1, "hot_questions": 100}
-    return {"setting": setting, "dartboard": ours, "hybrid": ours, "plain": theirs}
+    return {"setting": setting, "dartboard": ours, "hybrid": ours, "processes": ours, "plain": theirs}
 
 
 def test_the_page_by_hand():
     page = load_tables.page(made_up(), REQUEST, MOVED)
     assert "1.9 times that of a calm service (38 ms without the first second" in page
     assert "50% got 429" in page
+    assert "Two processes on 2 cores serve 150 a second where one serves 150, and hold 512 MB" in page
     assert "150 questions a second against 30 (5.0 times as many)" in page
     assert "+1.1%" in page
     assert "the fifths held 1, 2, 3, 3, 3 MB" in page
