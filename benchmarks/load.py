@@ -1,14 +1,14 @@
 """Put the service under load, beside the service that tutorials build; write JSON.
 
-    python benchmarks/load.py [--servers dartboard hybrid processes plain] [--soak SECONDS] [--scale X] [--out FILE]
+    python benchmarks/load.py [--servers dartboard hybrid processes plain] [--soak SECONDS] [--scale X]
     python benchmarks/load.py --servers hybrid --beside CHECKOUT --rounds 3 --out FILE
 
 Loopback only, and it ends by itself. A real ``dartboard serve`` answers over 100,000 passages (made once,
 kept with temporary files), found by vectors alone as the plain service does, and as ``hybrid`` by words too,
-which is the default for an index; ``processes`` is the same from two processes. Requests leave at drawn times; latency counts from when they were due.
-Phases: calm (5 a second), the target (100 a second), capacity (8 clients, one question after the other),
-overload (twice the capacity), calm again, and with ``--soak`` half the capacity for long. ``--scale .2`` is a
-short look.
+which is the default for an index; ``processes`` is the same from two processes. Requests leave at drawn
+times; latency counts from when they were due. Phases: calm (5 a second), the target (100 a second), capacity
+(8 clients, one question after the other), overload (twice the capacity), calm again, and with ``--soak`` half
+the capacity for long. ``--scale .2`` is a short look.
 
 With ``--beside``, the capacity of this version and of the one in another checkout (``git worktree add``) is
 measured in turns, over the same index, and their ratio is printed.
