@@ -143,7 +143,7 @@ async def _phase(name: str, server: Server, work: Any) -> dict[str, Any]:
 
 def _others(before: Any, after: Any, ours: float) -> float:
     """The share of processor time that other processes of this machine took."""
-    busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system"))
+    busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "nice", "system"))
     return round(max(0.0, busy - ours) / max(sum(after) - sum(before), 1e-9), 4)
 
 
