@@ -34,9 +34,6 @@ logger = logging.getLogger(__name__)
 
 DEMO = "demo"
 """The collection that is the small corpus of the package."""
-_ENCODER_THREADS = max(1, (os.cpu_count() or 1) // 2)
-"""Half of the processors: the other half searches and selects, and batches make up for the lost threads."""
-_AT_A_TIME = max(1, (os.cpu_count() or 1) // 2)
 _IN_THIS_PROCESS = (EmbeddedStore, MemoryStore)
 
 
@@ -53,7 +50,9 @@ class Engines:
         self._demo: Engine | None = None
         self._pair_scorer: PairScorer | None = None
         self._lock = RLock()
-        self._search_slots = FifoSemaphore(_AT_A_TIME)
+        # Half of this process's share of the processors encodes, the other half searches and selects.
+        self._half = max(1, (os.cpu_count() or 1) // (2 * settings.processes))
+        self._search_slots = FifoSemaphore(self._half)
         self.ready = False
         """Whether the model is loaded and the default collection is open."""
 
@@ -219,7 +218,7 @@ class Engines:
         with self._lock:
             if (name, send_key) not in self._models:
                 self._models[name, send_key] = BatchingModel(
-                    model_by_name(name, threads=_ENCODER_THREADS, send_key=send_key),
+                    model_by_name(name, threads=self._half, send_key=send_key),
                     window=self._settings.batch_window,
                     cached=self._settings.cached_queries,
                     metrics=self._metrics,
