@@ -48,7 +48,7 @@ test-quick: $(VENV)/.installed-dev
 test-deep: $(VENV)/.installed-dev
 	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_damage.py \
 	  tests/stores/test_durability.py tests/test_notebooks.py
-	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest -n 2 -m "hypothesis and not slow"
+	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest -n 2 -m hypothesis
 
 # The pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped and say so.
 browser:

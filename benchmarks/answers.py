@@ -445,6 +445,9 @@ def verdicts(found: Mapping[str, Any]) -> str:
     return "\n\n".join(f"**{model}**: {_verdict(one)}" for model, one in found.items())
 
 
+_COMPARED = "(rival, corpus, and whether answer or context contain the right answer)"
+
+
 def _verdict(found: Mapping[str, Any]) -> str:
     rows: dict[str, list[str]] = {"more": [], "less": []}
     compared = 0
@@ -463,11 +466,12 @@ def _verdict(found: Mapping[str, Any]) -> str:
     if not compared:
         return f"fewer than {FEWEST} questions: nothing yet."
     if not rows["more"] + rows["less"]:
-        return f"none of {compared} comparisons shows a difference (95 % intervals)."
+        return f"none of {compared} comparisons {_COMPARED} shows a difference (95 % intervals)."
     said = [f"- {word}: {'; '.join(cells) or 'nowhere'}" for word, cells in rows.items()]
     return "\n".join(
         [
-            f"of {compared} comparisons (95 % intervals, not corrected for their number), Dartboard has",
+            f"of {compared} comparisons {_COMPARED}, 95 % intervals that are not corrected for their number, "
+            "Dartboard has",
             "",
             *said,
             "",

@@ -62,7 +62,11 @@ def main() -> None:
         for name, root in checkouts.items():
             rows[name].append(measured(root))
     found = {
-        "setting": {"measured": datetime.now(UTC).date().isoformat(), "rounds": options.rounds},
+        "setting": {
+            "measured": datetime.now(UTC).date().isoformat(),
+            "rounds": options.rounds,
+            "commits": {name: _commit(root) for name, root in checkouts.items()},
+        },
         **{name: _medians(listed) for name, listed in rows.items()},
     }
     options.out.write_text(json.dumps(found, indent=1) + "\n")
@@ -129,6 +133,11 @@ def _asking(root: Path) -> Iterator[tuple[servers.Server, Callable[..., Any], ht
         for question in CACHED * 20:
             ask(question)
         yield server, ask, client
+
+
+def _commit(root: Path) -> str:
+    asked = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _medians(rows: list[dict[str, Any]]) -> dict[str, Any]:

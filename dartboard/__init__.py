@@ -6,7 +6,7 @@ on first use.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dartboard.version import __version__
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dartboard.selection import MMR, Dartboard, Selection, select
     from dartboard.types import Chunk, Dataset, RetrievalResult
 
-_HOMES = {
+_MODULE_OF = {
     "MMR": "selection",
     "Chunk": "types",
     "Dartboard": "selection",
@@ -31,7 +31,6 @@ _HOMES = {
     "default_model": "embeddings",
     "select": "selection",
 }
-_ROOMS = {*_HOMES.values(), "vocab"}
 
 __all__ = [
     "MMR",
@@ -50,13 +49,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
+if not TYPE_CHECKING:  # type checkers know the names from the imports above, and should find typos
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULE_OF:
+            return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        if not name.startswith("_"):
+            try:
+                return import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{__name__}.{name}":
+                    raise
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        there = {name for name in globals() if name.startswith("__")}
+        return sorted({*there, *__all__, *_MODULE_OF.values(), "vocab"})

@@ -1,7 +1,7 @@
 """The command ``dartboard``, also as ``python -m dartboard``.
 
-A search takes about a second of processor time, and a sixth of it went to the garbage collector: it looked
-through what was imported again and again, and once more at the end.
+A search takes less than a second, and the garbage collector would take a sixth more: it looks through what is
+imported again and again, and once more at the end.
 """
 
 import gc

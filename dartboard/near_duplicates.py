@@ -296,20 +296,25 @@ class _Table:
         return found
 
     @lazy
-    def _names(self) -> tuple[IntArray, IntArray, IntArray]:
+    def _names(self) -> tuple[IntArray, IntArray, npt.NDArray[np.uint16]]:
         """The names of each text, how many they are, and how often each text has each of them.
 
         The names are ``(t, 5, width)``: column in the last table, how often it occurs earlier in the text,
-        place in the text, and the words before and after it in which a shared part has to begin or end.
+        place in the text, and the words before and after it in which a shared part has to begin or end. A
+        word that occurs only once is in no other text: column 0, which no text has.
         """
         pool, starts = self._pool, self._pool.starts[self._texts]
         at, text = _ranges(starts, pool.ends[self._texts] - starts)
         is_name = pool.names[at]
-        known, column = np.unique(pool.words[at[is_name]], return_inverse=True)
-        owner, place = text[is_name], (at - starts[text])[is_name]
+        _, word, times = np.unique(pool.words[at], return_inverse=True, return_counts=True)
+        named: _Bools = np.zeros(len(times), dtype=bool)
+        named[word[is_name]] = True
+        named &= times > 1
+        columns = np.where(named, np.cumsum(named), 0)[word]
+        owner, place, column = text[is_name], (at - starts[text])[is_name], columns[is_name]
         unclear = (pool.flags[at[is_name]] & _UNCLEAR) > 0
         before, after = np.where(unclear, [[1], [0]], MARGIN)
-        keys = owner * len(known) + column
+        keys = owner * len(times) + word[is_name]
         order = np.argsort(keys, kind="stable")
         earlier = np.empty(len(keys), dtype=np.int64)
         earlier[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
@@ -319,10 +324,10 @@ class _Table:
             _padded(values, lengths, fill)
             for values, fill in zip((column, earlier, place, before, after), fills, strict=True)
         ]
-        column = np.minimum(np.searchsorted(known, pool.words[at]), len(known) - 1)
-        there = known[column] == pool.words[at] if len(known) else np.zeros(len(at), dtype=bool)
-        cells = np.bincount(text[there] * len(known) + column[there], minlength=len(starts) * len(known))
-        return np.stack(names, axis=1), lengths, cells.reshape(len(starts), len(known))
+        table: npt.NDArray[np.uint16] = np.zeros((len(starts), np.count_nonzero(named) + 1), dtype=np.uint16)
+        shared = columns > 0
+        np.add.at(table, (text[shared], columns[shared]), 1)
+        return np.stack(names, axis=1), lengths, table
 
 
 def _padded(values: IntArray, lengths: IntArray, fill: int) -> IntArray:

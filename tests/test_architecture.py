@@ -125,7 +125,7 @@ def test_import_loads_nothing_heavy():
         "transformers",
     )
     front = "import sys, dartboard; "
-    names = "from dartboard import *; dartboard.vocab, dartboard.core; "
+    names = "from dartboard import *; dartboard.vocab, dartboard.core, dartboard.near_duplicates; "
     for code, loaded in ((front, []), (front + names, ["numpy"])):
         code += f"print([m for m in {heavy!r} if m in sys.modules])"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -143,3 +143,5 @@ def test_public_names():
     assert dartboard.__all__ == sorted(dartboard.__all__, key=lambda n: (n != "MMR", not n[0].isupper(), n))
     assert len([name for name in dartboard.__all__ if not name.startswith("__")]) <= 12
     assert all(hasattr(dartboard, name) for name in dartboard.__all__)
+    assert {*dartboard.__all__, "selection", "vocab"} <= set(dir(dartboard))
+    assert not hasattr(dartboard, "nope") and not hasattr(dartboard, "_nope")

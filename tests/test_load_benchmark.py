@@ -184,7 +184,7 @@ def test_the_page_by_hand():
     assert "Other processes took 21% of the CPU time" in page
     assert "Round trip: 20 ms (31)." in page
     assert "| a question whose vector is cached | 4.6 | 1.2 |" in page
-    assert "finding candidates takes 0.9 ms and selecting from them 2.0 ms" in page
+    assert "takes 0.9 ms and selecting from them 2.0 ms" in page
     assert "At 100 a second the plain service answered 3% of the questions within 30 seconds" in page
     assert "| 100 a second | 100 | 10.0 | 20.0 | 9,000 | 0.0% | 970 |" in page
 

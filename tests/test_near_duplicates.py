@@ -1,6 +1,7 @@
 """Near-duplicates by their words: which copies are found, and which facts keep texts apart."""
 
 import doctest
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -340,3 +341,18 @@ def test_texts_are_alike_as_sets_of_shingles_say(words):
     contained, resembling = (1, 0.5) if few < 20 else (0.7, 0.4)
     expected = shared > 0 and shared >= contained * few and shared >= resembling * (few + many - shared)
     assert are_alike(" ".join(one), " ".join(other)) == (expected or one == other)
+
+
+@pytest.mark.parametrize("spread", [1, 64_000], ids=["every number once", "numbers that repeat"])
+def test_many_numbers_take_little_memory(spread):
+    draw = np.random.default_rng(0)
+    numbers = np.arange(510 * 254) if spread == 1 else draw.integers(spread, size=510 * 254)
+    texts = [" ".join(f"{number + 100_000}" for number in row) for row in numbers.reshape(510, 254)]
+    texts[1] = texts[0] + " 5"
+    made = [fingerprint(text) for text in texts]
+    tracemalloc.start()
+    try:
+        groups = group_fingerprints(made)
+        assert groups[1] == 0 and tracemalloc.get_traced_memory()[1] < 150 * 2**20
+    finally:
+        tracemalloc.stop()

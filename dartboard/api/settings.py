@@ -130,6 +130,12 @@ class ServiceSettings:
                     raise ConfigError(f"port must be in 0 to 65535, got {value}")
             elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
                 raise ConfigError(f"{name} must be >= 1, got {value}")
+        most = 4 * (os.cpu_count() or 1)
+        if self.processes > most:
+            raise ConfigError(
+                f"processes must be at most {most} on this machine, four for each processor: got "
+                f"{self.processes}, and each of them loads the model"
+            )
         if self.processes > 1 and self.store.startswith("memory:"):
             raise ConfigError(
                 f"{self.store} belongs to one process: serve it with one, or name a store that "

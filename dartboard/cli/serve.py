@@ -212,7 +212,8 @@ def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str
     if name != settings.collection:
         lines.append(
             f"  There is no collection {settings.collection!r} in {without_password(settings.store)} yet: "
-            "the demo corpus answers. Index something with dartboard index PATH, or upload it on the page."
+            "the demo corpus answers. Index something with dartboard index PATH"
+            + (", or upload it on the page." if settings.processes == 1 else ".")
         )
     if settings.keys is None:
         lines.append("  No key is asked for: only this machine can reach it.")

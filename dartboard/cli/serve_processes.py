@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -39,13 +39,21 @@ class _Child:
     news: Connection
     """What it says once: the lines of its greeting, or why it cannot start."""
 
-    def told(self) -> dict[str, Any]:
-        """Wait for what it says; nothing where it ended without a word."""
+    def greeting(self) -> dict[str, Any]:
+        """Wait for what it says first; nothing where it ended without a word."""
         try:
             found: dict[str, Any] = json.loads(self.news.recv_bytes())
         except (EOFError, OSError):
             return {}
         return found
+
+    def error(self) -> str:
+        """Why it ended, if it said so."""
+        found: dict[str, Any] = {}
+        with suppress(EOFError, OSError):
+            while self.news.poll():
+                found |= json.loads(self.news.recv_bytes())
+        return str(found.get("error", ""))
 
 
 class Supervisor:
@@ -70,25 +78,25 @@ class Supervisor:
         with self._signals():
             try:
                 with messages().status("Loading the model and opening the store"):
-                    for _ in range(self._settings.processes):
+                    while len(self._children) < self._settings.processes and self._deadline is None:
                         self._start()
-                    told = [child.told() for child in self._children]
-                self._greet(told)
+                    greetings = [child.greeting() for child in self._children]
+                self._greet(greetings)
                 self._configure_log()
                 self._supervise()
             finally:
                 self._end()
 
-    def _greet(self, told: list[dict[str, Any]]) -> None:
+    def _greet(self, greetings: list[dict[str, Any]]) -> None:
         if self._deadline is not None:
             return
-        for one in told:
+        for one in greetings:
             if "lines" not in one:
                 raise ConfigError(one.get("error", "a process of the service ended while it started"))
         count = self._settings.processes
         pids = ", ".join(str(child.process.pid) for child in self._children)
         more = f"  {count} processes ({pids}) read the index; nothing can be changed through the service."
-        for line in [*told[0]["lines"], more]:
+        for line in [*greetings[0]["lines"], more]:
             print(line, flush=True)
 
     def _configure_log(self) -> None:
@@ -102,7 +110,8 @@ class Supervisor:
         process = context.Process(
             target=serve_child, args=(self._settings, self._bound, theirs), name="dartboard-serve"
         )
-        process.start()
+        with _interrupts_blocked():
+            process.start()
         theirs.close()
         self._children.append(_Child(process, news))
         if self._deadline is not None:  # told to stop in the meantime
@@ -119,7 +128,7 @@ class Supervisor:
 
     def _replace(self, child: _Child) -> None:
         child.process.join()
-        why = child.told().get("error", "") if child.news.poll() else ""
+        why = child.error()
         self._ends.append(time.monotonic())
         if len(self._ends) > MOST_ENDS and self._ends[-1] - self._ends[0] < WITHIN:
             raise DartboardError(
@@ -137,7 +146,7 @@ class Supervisor:
     def _end(self) -> None:
         """Stop all that run, and wait for them; what does not end is killed."""
         if self._deadline is None:
-            self._tell()
+            self._stop(signal.SIGTERM)
         end = (self._deadline or 0.0) + self._settings.grace + _LATE
         for child in self._children:
             child.process.join(max(0.0, end - time.monotonic()))
@@ -148,17 +157,19 @@ class Supervisor:
         if late:
             raise DartboardError(f"{len(late)} processes did not end in time and were killed")
 
-    def _tell(self) -> None:
-        """Pass a signal on; safe in its handler."""
+    def _stop(self, number: int) -> None:
+        """Pass a signal on; safe in its handler. Whatever comes first asks children to finish their work."""
         if self._deadline is None:
-            self._deadline = time.monotonic()
+            self._deadline, number = time.monotonic(), signal.SIGTERM
         for child in tuple(self._children):
-            child.process.terminate()
+            if child.process.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(child.process.pid, number)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
         numbers = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, lambda *_: self._tell()) for number in numbers}
+        before = {number: signal.signal(number, lambda got, _: self._stop(got)) for number in numbers}
         try:
             yield
         finally:
@@ -168,12 +179,14 @@ class Supervisor:
 
 def serve_child(settings: ServiceSettings, bound: socket.socket, news: Connection) -> None:
     """One process of the service: serve from the socket until told to stop."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     from dartboard.api.app import create_app
     from dartboard.blas import one_thread_each
     from dartboard.cli.serve import greeting, serve_app
 
-    if hasattr(os, "setsid"):
-        os.setsid()
     try:
         with one_thread_each():
             app = create_app(settings)
@@ -185,6 +198,19 @@ def serve_child(settings: ServiceSettings, bound: socket.socket, news: Connectio
     except (DartboardError, OSError) as error:
         news.send_bytes(json.dumps({"error": str(error)}).encode())
         sys.exit(1)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A child that is started here does not hear Ctrl-C before it has a session of its own."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:

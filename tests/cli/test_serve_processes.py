@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -107,3 +108,36 @@ def test_processes_that_keep_ending_end_the_service(folder, monkeypatch, capsys)
 def test_a_store_of_one_process_is_refused(folder, capsys):
     assert main(["serve", "--store", "memory://", "--processes", "2"]) == 1
     assert "memory:// belongs to one process" in capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_does_not_wait(folder):
+    process = start(
+        *("serve", "--port", "0", "--processes", "2"), cache=folder / "cache", DARTBOARD_SERVE_GRACE="3600"
+    )
+    log: list[dict] = []
+    try:
+        lines = [process.stdout.readline()]
+        while "processes" not in lines[-1]:
+            lines.append(process.stdout.readline())
+        threading.Thread(target=lambda: log.extend(map(json.loads, process.stderr)), daemon=True).start()
+        port = int(re.search(r"http://\S+:(\d+)", lines[0]).group(1))
+        head = (
+            "POST /api/dartboard/retrieve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", port)) as waiting:
+            waiting.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())  # and no more: it never ends
+            process.send_signal(signal.SIGINT)
+            wait_until(
+                lambda: len({line["pid"] for line in log if line.get("message") == "Shutting down"}) == 2
+            )
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        process.stdout.close()
+
+
+def test_more_than_the_machine_can_do_is_refused(folder, capsys):
+    assert main(["serve", "--processes", "10000"]) == 1
+    assert "processes must be at most" in capsys.readouterr().err
