@@ -152,10 +152,9 @@ def serve(*, flags: ServiceFlags, target: IndexOptions) -> None:
     if target.trust_model:
         trust_index(settings.store)
     if settings.processes > 1:
-        from dartboard.cli.serve_processes import Supervisor
+        from dartboard.cli.serve_processes import Supervisor, listening_together
 
-        with listening(settings.host, settings.port) as bound:
-            Supervisor(settings, bound).run()
+        Supervisor(settings, listening_together(settings.host, settings.port, settings.processes)).run()
     else:
         _run(settings)
 
@@ -174,8 +173,8 @@ def _run(settings: "ServiceSettings") -> None:
         serve_app(app, settings, bound)
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound, or one clear line that says why not."""
+def listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket that is bound, or one clear line that says why not; ``shared`` with others of this user."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -185,6 +184,8 @@ def listening(host: str, port: int) -> socket.socket:
         raise ConfigError(f"{host} is no address of this machine: {error.strerror or error}") from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind(address)
         bound.listen(128)
     except OSError as error:

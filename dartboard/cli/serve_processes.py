@@ -1,8 +1,9 @@
 """Several processes behind one port: started together, replaced when one ends, stopped together.
 
-The first process binds the port and serves nothing. Its children open the index for reading, load the model,
-and accept connections from the same socket; the kernel decides which of them gets one. A child is a session
-of its own, so that Ctrl-C reaches it once, through its parent; it ends when its parent is gone.
+The first process binds the port and serves nothing. Its children open the index for reading and load the
+model. On Linux each has a socket of its own on the port, and the kernel spreads new connections over them by
+their addresses; elsewhere they share one, and a single idle process may take many connections. A child is a
+session of its own, so that Ctrl-C reaches it once, through its parent; it ends when its parent is gone.
 """
 
 import json
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -23,6 +24,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from dartboard.api.settings import ServiceSettings
+from dartboard.cli.serve import greeting, listening, serve_app
 from dartboard.errors import ConfigError, DartboardError
 
 logger = logging.getLogger(__name__)
@@ -36,6 +38,7 @@ _LATE = 15.0
 @dataclass(eq=False)
 class _Child:
     process: SpawnProcess
+    bound: socket.socket
     news: Connection
     """What it says once: the lines of its greeting, or why it cannot start."""
 
@@ -57,11 +60,11 @@ class _Child:
 
 
 class Supervisor:
-    """Runs ``settings.processes`` children over one socket until it is told to stop."""
+    """Runs a child for each of these sockets, which it closes, until it is told to stop."""
 
-    def __init__(self, settings: ServiceSettings, bound: socket.socket) -> None:
+    def __init__(self, settings: ServiceSettings, sockets: Sequence[socket.socket]) -> None:
         self._settings = settings
-        self._bound = bound
+        self._sockets = sockets
         self._children: list[_Child] = []
         self._ends: deque[float] = deque(maxlen=MOST_ENDS + 1)
         self._deadline: float | None = None
@@ -78,14 +81,17 @@ class Supervisor:
         with self._signals():
             try:
                 with messages().status("Loading the model and opening the store"):
-                    while len(self._children) < self._settings.processes and self._deadline is None:
-                        self._start()
+                    for bound in self._sockets:
+                        if self._deadline is None:
+                            self._start(bound)
                     greetings = [child.greeting() for child in self._children]
                 self._greet(greetings)
                 self._configure_log()
                 self._supervise()
             finally:
                 self._end()
+                for bound in self._sockets:
+                    bound.close()
 
     def _greet(self, greetings: list[dict[str, Any]]) -> None:
         if self._deadline is not None:
@@ -104,16 +110,16 @@ class Supervisor:
 
         configure(with_pid=True)
 
-    def _start(self) -> None:
+    def _start(self, bound: socket.socket) -> None:
         context = multiprocessing.get_context("spawn")
         news, theirs = context.Pipe(duplex=False)
         process = context.Process(
-            target=serve_child, args=(self._settings, self._bound, theirs), name="dartboard-serve"
+            target=serve_child, args=(self._settings, bound, theirs), name="dartboard-serve"
         )
         with _interrupts_blocked():
             process.start()
         theirs.close()
-        self._children.append(_Child(process, news))
+        self._children.append(_Child(process, bound, news))
         if self._deadline is not None:  # told to stop in the meantime
             process.terminate()
 
@@ -141,7 +147,7 @@ class Supervisor:
             child.process.exitcode,
             why,
         )
-        self._start()
+        self._start(child.bound)  # connections that wait there are not lost
 
     def _end(self) -> None:
         """Stop all that run, and wait for them; what does not end is killed."""
@@ -177,6 +183,16 @@ class Supervisor:
                 signal.signal(number, handler)
 
 
+def listening_together(host: str, port: int, count: int) -> list[socket.socket]:
+    """Sockets that listen on one port; an error if somebody else has it."""
+    alone = listening(host, port)
+    if sys.platform != "linux":
+        return [alone] * count
+    number = alone.getsockname()[1]
+    alone.close()
+    return [listening(host, number, shared=True) for _ in range(count)]
+
+
 def serve_child(settings: ServiceSettings, bound: socket.socket, news: Connection) -> None:
     """One process of the service: serve from the socket until told to stop."""
     if hasattr(os, "setsid"):
@@ -185,7 +201,6 @@ def serve_child(settings: ServiceSettings, bound: socket.socket, news: Connectio
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     from dartboard.api.app import create_app
     from dartboard.blas import one_thread_each
-    from dartboard.cli.serve import greeting, serve_app
 
     try:
         with one_thread_each():

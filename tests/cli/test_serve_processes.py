@@ -119,23 +119,27 @@ def test_a_second_ctrl_c_does_not_wait(folder):
         lines = [process.stdout.readline()]
         while "processes" not in lines[-1]:
             lines.append(process.stdout.readline())
-        threading.Thread(target=lambda: log.extend(map(json.loads, process.stderr)), daemon=True).start()
+        reading = threading.Thread(target=lambda: log.extend(map(json.loads, process.stderr)), daemon=True)
+        reading.start()
+
+        def said_by_both(words):
+            return [line.get("message") for line in log].count(words) == 2
+
+        wait_until(lambda: said_by_both("Application startup complete."))
         port = int(re.search(r"http://\S+:(\d+)", lines[0]).group(1))
-        head = (
-            "POST /api/dartboard/retrieve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        )
+        head = "POST /api/dartboard/retrieve HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         with socket.create_connection(("127.0.0.1", port)) as waiting:
             waiting.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())  # and no more: it never ends
             process.send_signal(signal.SIGINT)
-            wait_until(
-                lambda: len({line["pid"] for line in log if line.get("message") == "Shutting down"}) == 2
-            )
+            wait_until(lambda: said_by_both("Shutting down"))
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.wait(PATIENCE)
+        reading.join(PATIENCE)
         process.stdout.close()
+        process.stderr.close()
 
 
 def test_more_than_the_machine_can_do_is_refused(folder, capsys):
