@@ -85,7 +85,8 @@ def _measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str,
             found = phases.run(lambda: phases.measured(server, scale=options.scale))
         if options.soak and name == "dartboard":
             rate = _half_capacity(found, options.out)
-            found["soak"] = phases.run(lambda: phases.soak(server, options.soak, rate))
+            soak = phases.run(lambda: phases.soak(server, options.soak, rate))
+            found["soak"] = {"measured": datetime.now(UTC).date().isoformat(), **soak}
     return found
 
 

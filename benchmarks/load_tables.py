@@ -27,7 +27,7 @@ def page(found: Found, request: Found, moved: Found) -> str:
     parts = [
         "# The service under load",
         "This page shows throughput and latency of `dartboard serve` beside a plain FastAPI service. Measured on "
-        f"{setting['measured']} with `benchmarks/load.py --soak 600`: {setting['chunks']:,} passages, client and server on the "
+        f"{setting['measured']} with `benchmarks/load.py`: {setting['chunks']:,} passages, client and server on the "
         f"same {setting['cores']} cores, 5 of 100 candidates selected, {setting['share_repeated']:.0%} of the questions from a "
         f"set of {setting['hot_questions']}, Poisson arrivals. Latency counts from the scheduled time. *Stolen* is CPU time that "
         "the host gave to other machines. Compare ratios, not absolute times.",
@@ -92,10 +92,13 @@ def findings(found: Found) -> list[str]:
             f"{both['target']['ms']['p99']:.0f} ms."
         )
     if "processes" in found:
-        several, one = (found[name]["capacity"] for name in ("processes", "hybrid"))
+        several, one = found["processes"], found["hybrid"]
         said.append(
-            f"Two processes on {found['setting']['cores']} cores serve {several['served_a_second']:g} a second where one serves "
-            f"{one['served_a_second']:g}, and hold {several['megabytes_held']:,.0f} MB instead of {one['megabytes_held']:,.0f}."
+            f"Two processes on {found['setting']['cores']} cores serve {several['capacity']['served_a_second']:g} a second over "
+            f"{several['capacity']['clients']} connections where one serves {one['capacity']['served_a_second']:g}, and "
+            f"{several['overload']['served_a_second']:g} instead of {one['overload']['served_a_second']:g} at twice that, when "
+            "there are many. They hold "
+            f"{several['capacity']['megabytes_held']:,.0f} MB instead of {one['capacity']['megabytes_held']:,.0f}."
         )
     if "plain" in found:
         theirs = found["plain"]
@@ -118,7 +121,7 @@ def soak(part: Found) -> str:
     """Memory at the beginning and at the end."""
     held = part["megabytes"]
     return (
-        f"Other processes took {part['others']:.0%} of the CPU time during this run. {part['seconds'] / 60:.0f} minutes ({part['rate']:g} a second, {part['served']:,} answers, "
+        f"`benchmarks/load.py --soak 600`, {part['measured']}. Other processes took {part['others']:.0%} of the CPU time during this run. {part['seconds'] / 60:.0f} minutes ({part['rate']:g} a second, {part['served']:,} answers, "
         f"{part['refused']} rejected, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
         f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
         f"{part['growth']:+.1%}; at most {held['most']:.0f} MB. Without memory-mapped files the fifths held "

@@ -162,7 +162,7 @@ def made_up():
         "calm": phase(5, 20.0), "target": phase(100, 25.0), "capacity": phase(150, 60.0),
         "overload": phase(300, 38.0, 500), "long questions": phase(140, 70.0), "calm after": phase(5, 20.0),
         "soak": phase(75, 22.0)
-        | {"growth": 0.011, "others": 0.21, "megabytes": HELD},
+        | {"measured": "today", "growth": 0.011, "others": 0.21, "megabytes": HELD},
     }  # fmt: skip
     theirs = ours | {
         "target": phase(100, 9000.0, failed=970),
@@ -177,7 +177,7 @@ def test_the_page_by_hand():
     page = load_tables.page(made_up(), REQUEST, MOVED)
     assert "1.9 times that of a calm service (38 ms without the first second" in page
     assert "50% got 429" in page
-    assert "Two processes on 2 cores serve 150 a second where one serves 150, and hold 512 MB" in page
+    assert "serve 150 a second over 8 connections where one serves 150, and 300 instead of 300" in page
     assert "150 questions a second against 30 (5.0 times as many)" in page
     assert "+1.1%" in page
     assert "the fifths held 1, 2, 3, 3, 3 MB" in page
