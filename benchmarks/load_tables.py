@@ -27,7 +27,7 @@ def page(found: Found, request: Found, moved: Found) -> str:
     parts = [
         "# The service under load",
         "This page shows throughput and latency of `dartboard serve` beside a plain FastAPI service. Measured on "
-        f"{setting['measured']} with `benchmarks/load.py`: {setting['chunks']:,} passages, client and server on the "
+        f"{setting['measured']} with `benchmarks/load.py --scale {setting['scale']:g}`: {setting['chunks']:,} passages, client and server on the "
         f"same {setting['cores']} cores, 5 of 100 candidates selected, {setting['share_repeated']:.0%} of the questions from a "
         f"set of {setting['hot_questions']}, Poisson arrivals. Latency counts from the scheduled time. *Stolen* is CPU time that "
         "the host gave to other machines. Compare ratios, not absolute times.",

@@ -169,7 +169,14 @@ def made_up():
         "capacity": phase(30, 300.0),
         "overload": phase(60, 8000.0),
     }
-    setting = {"measured": "today", "chunks": 1000, "cores": 2, "share_repeated": 0.1, "hot_questions": 100}
+    setting = {
+        "measured": "today",
+        "scale": 1.0,
+        "chunks": 1000,
+        "cores": 2,
+        "share_repeated": 0.1,
+        "hot_questions": 100,
+    }
     return {"setting": setting, "dartboard": ours, "hybrid": ours, "processes": ours, "plain": theirs}
 
 
