@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 from dartboard.api.batch_encoder import BatchingModel
-from dartboard.api.errors import Conflict
+from dartboard.api.errors import Conflict, ReadOnly
 from dartboard.api.locks import FifoSemaphore
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
@@ -42,6 +42,7 @@ class Engines:
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
         self._settings = settings
+        self._read_only = settings.processes > 1
         self._metrics = metrics
         self._models: dict[tuple[str, bool], BatchingModel] = {}
         self._trusted = names_in(settings.trust_models)
@@ -156,7 +157,9 @@ class Engines:
         return engine
 
     def check_writable(self, name: str) -> None:
-        """``Conflict`` for whoever would change the package's own corpus."""
+        """``Conflict`` for a change of the package's own corpus, and in several processes for any change."""
+        if self._read_only:
+            raise ReadOnly()
         if self.is_demo(name):
             raise Conflict(
                 "the demo collection cannot be changed: make one of your own first", code="read_only"
@@ -164,10 +167,12 @@ class Engines:
 
     def store(self, *, create: bool = False) -> Store | None:
         """The store, opened when it is first there; None where it is a file that does not exist yet."""
+        if create and self._read_only:
+            raise ReadOnly()
         if self._store is None:
             with self._lock:
                 if self._store is None and (create or is_there(self._settings.store)):
-                    self._store = _opened(self._settings.store)
+                    self._store = _opened(self._settings.store, read_only=self._read_only)
         return self._store
 
     def let_others_write(self) -> None:
@@ -233,9 +238,9 @@ class Engines:
         return self._demo
 
 
-def _opened(url: str) -> Store:
+def _opened(url: str, *, read_only: bool) -> Store:
     try:
-        return open_store(url)
+        return open_store(url, read_only=read_only)
     except StoreLockedError:
         logger.warning("another process writes to the store: it is open for reading only")
         return open_store(url, read_only=True)

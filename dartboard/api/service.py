@@ -21,7 +21,6 @@ from dartboard.api.job_queue import JobQueue
 from dartboard.api.keys import Keys
 from dartboard.api.locks import WriteLock
 from dartboard.api.metrics import Metrics
-from dartboard.api.read_only import ReadOnlyEngines
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool, WriteQueue
 
@@ -35,8 +34,7 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        kind = Engines if settings.processes == 1 else ReadOnlyEngines
-        self.engines = kind(settings, self.metrics)
+        self.engines = Engines(settings, self.metrics)
         self.workers = WorkerPool(settings, self.metrics)
         self.writes = WriteQueue(settings, self.metrics)
         self.answer_model = (
