@@ -9,6 +9,7 @@ Tests that start a server, a browser or another process are marked ``slow`` (see
 import gc
 import os
 import signal
+import ssl
 import sys
 import threading
 from collections.abc import Iterator
@@ -131,12 +132,15 @@ def untraced() -> Iterator[bool]:
 
 
 def load_package() -> None:
-    """Load the package while its coverage is measured, but not the large ones of others that it needs."""
+    """Load the package while its coverage is measured, but not the large ones of others that it needs.
+
+    One of several processes does so for all: what stands outside of functions counts once.
+    """
     with untraced() as measured:
         for name in LARGE if measured else ():
             with suppress(ImportError):
                 import_module(name)
-    if not measured:
+    if not measured or os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
         return
     import dartboard
 
@@ -215,4 +219,12 @@ def one_model():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OnnxModel, "bundled", staticmethod(cache(OnnxModel.bundled)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_set_of_certificates():
+    """Every client for HTTP would read some hundred certificates, which takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
         yield

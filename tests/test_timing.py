@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.no_cover  # reads sources, and runs nothing of the package
+
 TESTS = Path(__file__).parent
 SHORTEST = 30
 """Seconds; what is to happen within fewer may be late on a busy machine."""

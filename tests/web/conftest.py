@@ -48,11 +48,15 @@ def chromium():
 
 @pytest.fixture
 def open_page(chromium):
-    """Makes pages; at the end each must have had no script error, no dialog and no CSP violation."""
+    """Makes pages; at the end each must have had no script error, no dialog and no CSP violation.
+
+    They ask for less motion: what moves while a test waits is drawn sixty times a second.
+    """
     contexts, errors, pages = [], [], []
 
     def make(*, expect_errors: bool = False, width: int = 1440, height: int = 900, **options):
-        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        options = {"viewport": {"width": width, "height": height}, "reduced_motion": "reduce", **options}
+        context = chromium.new_context(**options)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         context.add_init_script(WATCH)
         context.set_default_timeout(PATIENCE)

@@ -97,10 +97,12 @@ def test_text_stands_out(open_page, served, scheme):
 
 
 def test_motion_can_be_reduced(open_page, served):
-    page = open_page(reduced_motion="reduce")
+    page = open_page(reduced_motion="no-preference")
     page.goto(served.url)
     page.wait_for_selector(".card")
     durations = "[...document.querySelectorAll('*')].map((one) => getComputedStyle(one).transitionDuration)"
+    assert set(page.evaluate(durations)) > {"0s"}
+    page.emulate_media(reduced_motion="reduce")
     assert set(page.evaluate(durations)) == {"0s"}
 
 
