@@ -125,8 +125,8 @@ def soak(part: Found) -> str:
         f"{part['refused']} rejected, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
         f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
         f"{part['growth']:+.1%}; at most {held['most']:.0f} MB. Without memory-mapped files the fifths held "
-        f"{', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB: memory is constant once the query vector cache is "
-        "full."
+        f"{', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB, most of the growth while "
+        "the caches of query vectors and fingerprints fill up."
     )
 
 
