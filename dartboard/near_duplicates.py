@@ -273,7 +273,7 @@ class _Table:
         these, others = self._row[these], self._row[others]
         count, begin, end = np.zeros((3, len(these)), dtype=np.int64)
         for pairs, width in _by_length(self._sizes[these]):
-            hit = _look_up(self._has, others[pairs], self._columns.take(these[pairs], axis=0)[:, :width])
+            hit = _look_up(self._has, others[pairs], self._columns[:, :width].take(these[pairs], axis=0))
             count[pairs] = np.count_nonzero(hit, axis=1)
             begin[pairs] = hit.argmax(axis=1)
             end[pairs] = width + SHINGLE - 1 - hit[:, ::-1].argmax(axis=1)
@@ -286,7 +286,7 @@ class _Table:
         these, others = self._row[these], self._row[others]
         found: _Bools = np.zeros((3, len(these)), dtype=bool)
         for pairs, width in _by_length(lengths[these]):
-            column, earlier, place, before, after = names.take(these[pairs], axis=1)[:, :, :width]
+            column, earlier, place, before, after = names[:, :, :width].take(these[pairs], axis=1)
             first, last = begin[pairs, None], end[pairs, None]
             # A name that occurs twice must occur twice in the other.
             lacking = _look_up(times, others[pairs], column) <= earlier

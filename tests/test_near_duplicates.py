@@ -356,3 +356,18 @@ def test_many_numbers_take_little_memory(spread):
         assert groups[1] == 0 and tracemalloc.get_traced_memory()[1] < 150 * 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_one_long_text_makes_pairs_of_short_ones_no_dearer():
+    same = (
+        "in 1927 the old ferry stopped and the long new bridge over the river was opened to all the traffic "
+        "that had waited on both banks"
+    )
+    texts = [f"{same} {chr(97 + at % 26) * (1 + at // 26)}" for at in range(200)]
+    made = [fingerprint(text) for text in [*texts, " ".join(map(str, range(1000, 2900)))]]
+    tracemalloc.start()
+    try:
+        groups = group_fingerprints(made)
+        assert set(groups[:200]) == {0} and tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
