@@ -18,7 +18,6 @@ from dartboard.stores.base import Store
 SCHEMES = frozenset({"memory", "file", "postgresql", "postgres", "milvus", "milvuss"})
 """Schemes of the built-in stores; a path has none."""
 
-_FILES = ("", "file")
 _MEMBERS = ("url", "collections", "create", "open", "drop", "restore", "close", "__enter__", "__exit__")
 
 
@@ -50,7 +49,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         from dartboard.stores.memory import MemoryStore
 
         return MemoryStore()
-    if scheme in _FILES:
+    if scheme in ("", "file"):
         from dartboard.stores.embedded import EmbeddedStore
 
         return EmbeddedStore(_path(url), read_only=read_only)
@@ -74,12 +73,13 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
 def is_there(url: str) -> bool:
     """Whether the store exists: opening it would create no file."""
-    return _scheme(url) not in _FILES or Path(_path(url)).expanduser().exists()
+    file = file_of(url)
+    return file is None or file.exists()
 
 
 def file_of(url: str) -> Path | None:
     """The file of a file-based store; None for servers and memory."""
-    return Path(_path(url)).expanduser().resolve() if _scheme(url) in _FILES else None
+    return Path(_path(url)).expanduser().resolve() if _scheme(url) in ("", "file") else None
 
 
 def without_password(url: str) -> str:
