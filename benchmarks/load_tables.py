@@ -74,9 +74,9 @@ def findings(found: Found) -> list[str]:
     ours = found["dartboard"]
     target, calm, over = ours["target"], ours["calm"], ours["overload"]
     said = [
-        f"At {target['rate']:g} questions a second, {target['served_a_second']:g} were served and "
+        f"With the dense retriever, at {target['rate']:g} questions a second, {target['served_a_second']:g} were served and "
         f"{target['refused'] / target['asked']:.2%} rejected; p99 {target['ms']['p99']:.0f} ms.",
-        f"At twice its capacity, admitted requests had a p99 of {over['ms']['p99']:.0f} ms, "
+        f"At twice its capacity, still dense, admitted requests had a p99 of {over['ms']['p99']:.0f} ms, "
         f"{over['ms']['p99'] / calm['ms']['p99']:.1f} times that of a calm service ("
         f"{over['settled_ms']['p99']:.0f} ms without the first second, before admission control reacts); "
         f"{over['refused'] / over['asked']:.0%} got 429 (p99 {over['refused_ms']['p99']:.0f} ms), "
