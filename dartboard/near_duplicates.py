@@ -46,7 +46,6 @@ MARGIN = 8  # words before and after the shared part in which the guard looks fo
 LONGEST = 2000  # words
 CLOSE = 0.8  # minimum cosine of candidates that are compared
 VERSION = (1).to_bytes(4, "little")  # prefix of every fingerprint; four bytes per word follow
-_NO_WORD = 2**32 - 1  # above every word, which has 30 bits
 _NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital at the start of a sentence
 # \w excludes vowel signs and accents. A word may contain a dot (jest.fn), a number some other signs.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f"
@@ -191,7 +190,7 @@ class _Pool:
         for at, table in self._tables(pairs) if len(pairs) else ():
             one, other = pairs[at].T
             lacking = table.lacking_names(np.append(one, other), np.append(other, one))
-            found[at] = (lacking[:, : len(one)] & lacking[:, len(one) :]).any(axis=0)
+            found[at] = (lacking[: len(one)] & lacking[len(one) :]).any(axis=1)
         return found
 
     def _tables(self, pairs: IntArray) -> "Iterator[tuple[slice, _Table]]":
@@ -262,7 +261,8 @@ class _Table:
         self._row[texts] = np.arange(len(texts))
         self._sizes = pool.sizes[texts]
         at, text = _ranges(pool.starts[texts], self._sizes)
-        column = _numbered(pool.shingles[at])
+        _, shingle, times = np.unique(pool.shingles[at], return_inverse=True, return_counts=True)
+        column = np.where(times > 1, np.cumsum(times > 1), 0)[shingle]
         self._columns = _padded(column, self._sizes, fill=0)
         self._has: _Bools = np.zeros((len(texts), column.max(initial=0) + 1), dtype=bool)
         self._has[text, column] = True
@@ -273,48 +273,48 @@ class _Table:
         these, others = self._row[these], self._row[others]
         count, begin, end = np.zeros((3, len(these)), dtype=np.int64)
         for pairs, width in _by_length(self._sizes[these]):
-            hit = _look_up(self._has, others[pairs], self._columns[:, :width].take(these[pairs], axis=0))
+            hit = _look_up(self._has, others[pairs], self._columns[these[pairs], :width])
             count[pairs] = np.count_nonzero(hit, axis=1)
             begin[pairs] = hit.argmax(axis=1)
             end[pairs] = width + SHINGLE - 1 - hit[:, ::-1].argmax(axis=1)
         return count, np.where(count, begin, 0), np.where(count, end, 0)
 
     def lacking_names(self, these: IntArray, others: IntArray) -> _Bools:
-        """``(3, p)``: whether the others lack a name of these: before, in and after the shared part."""
+        """``(p, 3)``: whether the others lack a name of these: before, in and after the shared part."""
         _, begin, end = self.shared(these, others)
         names, lengths, times = self._names
         these, others = self._row[these], self._row[others]
-        found: _Bools = np.zeros((3, len(these)), dtype=bool)
+        found = np.zeros((len(these), 3), dtype=bool)
         for pairs, width in _by_length(lengths[these]):
-            column, earlier, place, before, after = names[:, :, :width].take(these[pairs], axis=1)
-            first, last = begin[pairs, None], end[pairs, None]
+            column, earlier, place, before, after = names[these[pairs], :, :width].transpose(1, 0, 2)
             # A name that occurs twice must occur twice in the other.
-            lacking = _look_up(times, others[pairs], column) <= earlier
-            found[0, pairs] = (lacking & (place < first) & (before >= first)).any(axis=1)
-            found[1, pairs] = (lacking & (place >= first) & (place < last)).any(axis=1)
-            found[2, pairs] = (lacking & (place >= last) & (after < last)).any(axis=1)
+            pair, at = np.nonzero(_look_up(times, others[pairs], column) <= earlier)
+            pair, place, before, after = pairs[pair], place[pair, at], before[pair, at], after[pair, at]
+            near = (place + before >= begin[pair]) & (place - after < end[pair])
+            part = (place >= begin[pair]).astype(np.intp) + (place >= end[pair])
+            found[pair[near], part[near]] = True
         return found
 
     @lazy
     def _names(self) -> tuple[IntArray, IntArray, npt.NDArray[np.uint16]]:
         """The names of each text, how many they are, and how often each text has each of them.
 
-        The names are ``(5, t, width)``: column in the last table, how often it occurs earlier in the text,
-        place in the text, the last place where a shared part after it may begin, and the first where one
-        before it may end. A word that occurs only once is in no other text: column 0, which no text has.
+        The names are ``(t, 5, width)``: column in the last table, how often it occurs earlier in the text,
+        place in the text, and the words before and after it in which a shared part has to begin or end. A
+        word that occurs only once is in no other text: column 0, which no text has.
         """
         pool, starts = self._pool, self._pool.starts[self._texts]
         at, text = _ranges(starts, pool.ends[self._texts] - starts)
-        words, is_name = pool.words[at], pool.names[at]
-        known = np.append(np.unique(words[is_name]), np.uint32(_NO_WORD))
-        named = known[np.searchsorted(known, words)] == words
-        columns = np.zeros(len(words), dtype=np.int64)
-        columns[named] = _numbered(words[named] * _MULTIPLIERS[0])
+        is_name = pool.names[at]
+        _, word, times = np.unique(pool.words[at], return_inverse=True, return_counts=True)
+        named: _Bools = np.zeros(len(times), dtype=bool)
+        named[word[is_name]] = True
+        named &= times > 1
+        columns = np.where(named, np.cumsum(named), 0)[word]
         owner, place, column = text[is_name], (at - starts[text])[is_name], columns[is_name]
         unclear = (pool.flags[at[is_name]] & _UNCLEAR) > 0
         before, after = np.where(unclear, [[1], [0]], MARGIN)
-        width = columns.max(initial=0) + 1
-        keys = owner * width + column
+        keys = owner * len(times) + word[is_name]
         order = np.argsort(keys, kind="stable")
         earlier = np.empty(len(keys), dtype=np.int64)
         earlier[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
@@ -322,35 +322,12 @@ class _Table:
         fills = (0, -1, 0, 0, 0)  # no text has a word less than 0 times, so the fill is never lacking
         names = [
             _padded(values, lengths, fill)
-            for values, fill in zip(
-                (column, earlier, place, place + before, place - after), fills, strict=True
-            )
+            for values, fill in zip((column, earlier, place, before, after), fills, strict=True)
         ]
-        times: npt.NDArray[np.uint16] = np.zeros(len(starts) * width, dtype=np.uint16)
+        table: npt.NDArray[np.uint16] = np.zeros((len(starts), np.count_nonzero(named) + 1), dtype=np.uint16)
         shared = columns > 0
-        np.add.at(times, text[shared] * width + columns[shared], np.uint16(1))
-        return np.stack(names), lengths, times.reshape(len(starts), width)
-
-
-def _numbered(values: npt.NDArray[np.uint64]) -> IntArray:
-    """A number from 1 for each value that occurs more than once, 0 for the others.
-
-    A hash table, which is faster than the sort of np.unique: the last value in a slot takes it, and values
-    that differ from the one in their slot go on to the next round, with another hash.
-    """
-    bits = max(8, len(values).bit_length() + 1)
-    slots = np.empty(1 << bits, dtype=np.int64)
-    same_as, left, hashes = np.empty(len(values), dtype=np.int64), np.arange(len(values)), values
-    while len(left):
-        slot = (hashes >> np.uint64(64 - bits)).astype(np.int64)
-        slots[slot] = left
-        found = slots[slot]
-        same_as[left] = found
-        other = np.flatnonzero(values[found] != values[left])
-        left, hashes = left[other], hashes[other] * _MULTIPLIERS[0]
-    repeated = np.bincount(same_as, minlength=len(values)) > 1
-    numbers: IntArray = np.where(repeated, np.cumsum(repeated), 0)[same_as]
-    return numbers
+        np.add.at(table, (text[shared], columns[shared]), 1)
+        return np.stack(names, axis=1), lengths, table
 
 
 def _padded(values: IntArray, lengths: IntArray, fill: int) -> IntArray:
@@ -360,12 +337,8 @@ def _padded(values: IntArray, lengths: IntArray, fill: int) -> IntArray:
     return rows
 
 
-def _by_length(lengths: IntArray) -> Iterator[tuple[IntArray | slice, int]]:
-    """Rows and the longest of their lengths; of many, those of similar length that fit into the cache."""
-    longest = int(lengths.max(initial=0))
-    if 0 < longest * len(lengths) <= _CELLS:
-        yield slice(None), longest
-        return
+def _by_length(lengths: IntArray) -> Iterator[tuple[IntArray, int]]:
+    """Rows of similar length and the longest length, few enough for the processor's cache."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order) and (width := int(lengths[order[start]])):
@@ -399,10 +372,7 @@ def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
 def _unique(pairs: IntArray, count: int) -> IntArray:
     """Distinct pairs of different texts, the lower index first, sorted."""
     low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
-    keys = (low * count + high)[low < high]
-    if not (keys[1:] > keys[:-1]).all():
-        keys = np.unique(keys)
-    return np.stack(np.divmod(keys, max(count, 1)), axis=1)
+    return np.stack(np.divmod(np.unique((low * count + high)[low < high]), max(count, 1)), axis=1)
 
 
 def _positions(pairs: IntArray, count: int) -> IntArray:

@@ -358,7 +358,7 @@ def test_many_numbers_take_little_memory(spread):
         tracemalloc.stop()
 
 
-def test_one_long_text_makes_pairs_of_short_ones_no_dearer():
+def test_one_long_text_costs_pairs_of_short_ones_no_memory():
     same = (
         "in 1927 the old ferry stopped and the long new bridge over the river was opened to all the traffic "
         "that had waited on both banks"
