@@ -1,17 +1,15 @@
-"""What a contributor reads is true: targets, links and code exist, forms are valid, the lock fits."""
+"""What a contributor reads is true: targets, links and code exist, the lock fits."""
 
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("CONTRIBUTING.md", "SECURITY.md", "docs/releasing.md")
-FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = ROOT / "requirements-dev.lock"
 ALONE = {"torch"}
@@ -38,29 +36,6 @@ def test_the_code_shown_to_contributors_runs():
     for block in blocks:
         exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     assert any(name.startswith("test_") for name in dir(names["TestMyStore"]))
-
-
-def test_nobody_is_asked_to_write_to_an_address():
-    for page in PAGES:
-        assert not re.search(r"\w@\w", (ROOT / page).read_text()), page
-    assert "private security advisory" in (ROOT / "SECURITY.md").read_text()
-
-
-KINDS = [form for form in FORMS if form.stem != "config"]
-
-
-@pytest.mark.parametrize("form", KINDS, ids=lambda form: form.stem)
-def test_forms_are_as_the_site_wants_them(form):
-    found = yaml.safe_load(form.read_text())
-    assert found["name"] and found["description"] and found["labels"] and found["body"]
-    ids = [part["id"] for part in found["body"]]
-    assert len(ids) == len(set(ids))
-    assert all(part["type"] == "textarea" and part["attributes"]["label"] for part in found["body"])
-
-
-def test_there_is_a_form_for_each_kind():
-    assert {form.stem for form in FORMS} == {"bug", "feature", "measurement", "config"}
-    assert (ROOT / ".github" / "pull_request_template.md").exists()
 
 
 # The lock
