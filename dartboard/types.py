@@ -295,15 +295,15 @@ class RetrievalResult:
         return self.chunks[0] if self.chunks else None
 
     def __repr__(self) -> str:
-        from dartboard.display import as_text
-        from dartboard.display.view import view_of
+        from dartboard.explain.terminal import as_text
+        from dartboard.explain.view import view_of
 
         return as_text(view_of(self, board=False))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a map of the passages, gains and coverage, and their texts."""
-        from dartboard.display import as_html
-        from dartboard.display.view import view_of
+        from dartboard.explain.html import as_html
+        from dartboard.explain.view import view_of
 
         return as_html(view_of(self))
 

@@ -20,7 +20,7 @@ LONG = (
     "tests/api/test_schema.py",
     "tests/evaluation/test_report.py",
     "tests/ingest/test_memory.py",
-    "tests/inspection/test_on_the_demo.py",
+    "tests/explain/test_on_the_demo.py",
     "tests/mining/test_adk.py",
     "tests/mining/test_mining_commands.py",
     "tests/mining/test_unanswered.py",

@@ -24,16 +24,18 @@ LEVELS = [
         "file_lock",
         "lazy",
         "plugins",
+        "plain_text",
         "wrong_names",
     },
     {"near_duplicates"},
-    {"selection", "display", "embeddings", "ingest", "lexical"},
+    {"selection", "embeddings", "ingest", "lexical"},
     {"cluster", "llm"},
     {"config", "vocab", "calibration", "pair_scores", "stores"},
     {"retrievers", "search_options"},
     {"relevance", "copies"},
     {"core", "datasets"},
-    {"engine", "duplicates", "evaluation", "inspection", "mining", "answering", "context"},
+    {"engine", "duplicates", "evaluation", "mining", "answering", "context"},
+    {"explain"},
     {"testing"},
     {"api", "web", "integrations"},
     {"cli", "__main__"},
@@ -46,7 +48,7 @@ FORBIDDEN = {
     ("types", "utils"),
     ("errors", "types"),
 }
-UPWARD = {("types", "display")}
+UPWARD = {("types", "explain"), ("selection", "explain")}
 """A result draws itself when somebody looks at it: an import within a method."""
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 

@@ -10,7 +10,7 @@ from dartboard.api.endpoints.context import ContextRequest
 from dartboard.api.endpoints.explore import ExploreRequest
 from dartboard.api.search_request import SearchRequest
 from dartboard.cli.common_options import SearchFlags
-from dartboard.inspection import explore
+from dartboard.explain.exploration import explore
 from dartboard.integrations.mcp.arguments import ContextArguments, SearchArguments
 from dartboard.integrations.options import SearchFields
 from dartboard.search_options import SearchKeywords, SearchOptions

@@ -21,7 +21,6 @@ import numpy as np
 
 from dartboard.answering.citations import Passage, without_citations
 from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, write_prompt
-from dartboard.display.plain_text import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores
@@ -39,6 +38,7 @@ from dartboard.mining.judge_runner import Estimate, Task, estimate, judge_many
 from dartboard.mining.judges.answer_judge import facets_of, first_match
 from dartboard.mining.judges.base import Verdict
 from dartboard.mining.verdict_journal import Journal
+from dartboard.plain_text import heading_of, plain_text
 from dartboard.types import Dataset
 
 _BARE = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}

@@ -7,13 +7,13 @@ from typing import Any, Unpack
 
 from dartboard.answering.citations import Citation, Passage, find_citations, numbered
 from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, write_prompt
-from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
 from dartboard.llm.chat import Piece
 from dartboard.llm.errors import AnswerError
 from dartboard.llm.reply_parser import Thoughts
 from dartboard.llm.streaming_chat import AnswerModel
 from dartboard.llm.usage import estimated_tokens
+from dartboard.plain_text import PlainText
 from dartboard.relevance import Relevance
 from dartboard.search_options import SearchKeywords, SearchOptions
 

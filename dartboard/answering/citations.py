@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dartboard.display.plain_text import heading_of, place_of
+from dartboard.plain_text import heading_of, place_of
 from dartboard.types import Chunk
 
 

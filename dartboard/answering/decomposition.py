@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dartboard.config import check_whole
-from dartboard.display.plain_text import clean
 from dartboard.embeddings.cache import default_cache_path
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.llm.prompts import Prompt, fence_token, fenced
 from dartboard.llm.reply_parser import json_lists, without_thoughts
 from dartboard.llm.streaming_chat import AnswerModel
+from dartboard.plain_text import clean
 from dartboard.search_options import SearchOptions
 from dartboard.selection.questions import MOST_QUESTIONS
 

@@ -208,7 +208,7 @@ def _check_texts(dataset: "Dataset", option: str) -> None:
 
 
 def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
-    from dartboard.display.plain_text import counted
+    from dartboard.plain_text import counted
 
     fits = {"σ": found.sigma, "divisor of the rule": found.divisor}
     units = {"divisor of the rule": "facets"} if found.measure == "facets" else {}

@@ -62,7 +62,7 @@ def context(
     """
     from dartboard.cli.console import messages
     from dartboard.context import DEFAULT_BUDGET
-    from dartboard.display.plain_text import counted, plain_text
+    from dartboard.plain_text import counted, plain_text
 
     if flags.k is not None:
         raise typer.BadParameter("--tokens bounds a context, not --k: leave --k out")

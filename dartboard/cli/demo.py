@@ -12,9 +12,9 @@ import typer
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import demo as demo_corpus
 from dartboard.datasets.demo import Question
-from dartboard.display.records import pick_records
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import ConfigError
+from dartboard.explain.records import pick_records
 from dartboard.selection import MMR, Dartboard, Method, TopK
 from dartboard.types import Chunk, RetrievalResult
 from dartboard.version import __version__

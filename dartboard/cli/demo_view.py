@@ -16,9 +16,9 @@ from rich.text import Text
 
 from dartboard.cli.demo import Comparison, Outcome, Pick
 from dartboard.datasets.demo import Question, questions
-from dartboard.display.terminal import can_draw
 from dartboard.embeddings import CachedModel, EmbeddingModel
 from dartboard.embeddings.vectors import Vectors
+from dartboard.explain.terminal import can_draw
 
 _SIGMA_SOURCES = {
     "candidates": "no weight to set: σ = {:.3f} came from the candidates",

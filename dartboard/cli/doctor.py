@@ -13,8 +13,8 @@ import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 from dartboard.cli.doctor_plugins import PluginStatus, check_plugins
-from dartboard.display.plain_text import counted
 from dartboard.errors import install_command
+from dartboard.plain_text import counted
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, Engine

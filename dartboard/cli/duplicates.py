@@ -165,8 +165,8 @@ def duplicates(
 
 def _lost(plan: "Deletion", collection: "Collection") -> dict[str, str]:
     """For the first chunks of a plan, the words that the chunk kept for them does not have there."""
-    from dartboard.display.plain_text import shortened
     from dartboard.duplicates.report import word_diff
+    from dartboard.plain_text import shortened
 
     found = {}
     for id, kept in list(plan.kept.items())[:_SHOWN]:
@@ -201,9 +201,9 @@ def _source(
     from dartboard.cli.common_options import load_model
     from dartboard.cli.console import messages
     from dartboard.cli.index import progress
-    from dartboard.display.plain_text import clean
     from dartboard.duplicates.corpus import collect_texts
     from dartboard.engine import Engine, index_paths
+    from dartboard.plain_text import clean
     from dartboard.stores.memory import MemoryStore
 
     store = MemoryStore()
@@ -264,8 +264,8 @@ def _draw(report: "DuplicateReport", out: Path | None) -> None:
     from rich.text import Text
 
     from dartboard.cli.console import results
-    from dartboard.display.plain_text import clean, counted, shortened
     from dartboard.duplicates.html_report import KINDS
+    from dartboard.plain_text import clean, counted, shortened
 
     console = results()
     console.print(report.answer(), style="bold", soft_wrap=True, markup=False)
@@ -294,7 +294,7 @@ def _draw(report: "DuplicateReport", out: Path | None) -> None:
 
 def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path, lost: "Mapping[str, str]") -> None:
     from dartboard.cli.console import results
-    from dartboard.display.plain_text import clean
+    from dartboard.plain_text import clean
 
     console = results()
     if gone is None and not plan.kept:

@@ -192,7 +192,7 @@ def progress() -> "Iterator[Listener]":
 
 def _draw(report: "IndexReport", store: str) -> None:
     from dartboard.cli.console import messages, results
-    from dartboard.display.plain_text import clean, counted
+    from dartboard.plain_text import clean, counted
     from dartboard.stores.urls import without_password
 
     console = results()

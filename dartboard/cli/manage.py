@@ -21,8 +21,8 @@ def stats(
       dartboard stats --store postgresql://me@localhost/docs --json
     """
     from dartboard.cli.console import results
-    from dartboard.display.plain_text import clean
     from dartboard.ingest.documents import Kind
+    from dartboard.plain_text import clean
     from dartboard.stores.filters import Equal
 
     with opened(configured(store=store, collection=collection)) as engine:

@@ -83,7 +83,7 @@ def _model_name(found: "Configured", trust: bool) -> str:
 
 def _say(machines: int, slots: int, one: str, of_what: str) -> None:
     from dartboard.cli.console import messages
-    from dartboard.display.plain_text import counted
+    from dartboard.plain_text import counted
 
     said = f"{counted(machines, 'machine')} of the cluster, {counted(slots, one)} {of_what} at a time"
     messages().print(said, soft_wrap=True)

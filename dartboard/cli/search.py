@@ -70,11 +70,11 @@ def search(
     with opened(found, trust=target.trust_model) as engine, naming_flags():
         result = engine.search(query, options)
     if as_json:
-        from dartboard.display.records import as_record
+        from dartboard.explain.records import as_record
 
         print(json.dumps(as_record(result), indent=2, ensure_ascii=False))
         return
     from dartboard.cli.console import results
-    from dartboard.display.terminal import print_result
+    from dartboard.explain.terminal import print_result
 
     print_result(results(), result, explain=explain)

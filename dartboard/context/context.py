@@ -21,10 +21,10 @@ from dartboard.config import check_choice
 from dartboard.context.formats import Format, Passage, render
 from dartboard.context.merge import location_of, merge
 from dartboard.context.neighbours import adjacent_pairs, read_neighbours
-from dartboard.display.plain_text import heading_of, place_of
 from dartboard.embeddings.reader_tokenizer import reader_tokenizer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError
+from dartboard.plain_text import heading_of, place_of
 from dartboard.retrievers.candidates import Candidates
 from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection.methods import method_of

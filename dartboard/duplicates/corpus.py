@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.display.plain_text import heading_of, shortened
 from dartboard.errors import InvalidInputError
 from dartboard.ingest import Problem, chunk, read_path
 from dartboard.ingest.files import check_paths
 from dartboard.near_duplicates import VERSION, fingerprint
+from dartboard.plain_text import heading_of, shortened
 from dartboard.stores.base import DEFAULT_COLLECTION, Collection, read_snapshot
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.memory import MemoryStore

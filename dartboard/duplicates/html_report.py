@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from dartboard.display.plain_text import clean, counted, plain_text
 from dartboard.duplicates.report import DuplicateReport, Group
+from dartboard.plain_text import clean, counted, plain_text
 
 KINDS = {
     "exact": "exact copies",

@@ -13,11 +13,11 @@ import numpy as np
 
 from dartboard.blas import one_thread_each
 from dartboard.deadline import check
-from dartboard.display.plain_text import counted, place_of, shortened
 from dartboard.duplicates.corpus import CAUSES, Corpus, Listener, read_collection, silent
 from dartboard.duplicates.groups import similar_groups, similarity_of
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import VERSION, group_fingerprints
+from dartboard.plain_text import counted, place_of, shortened
 from dartboard.stores.base import Collection
 from dartboard.types import IntArray
 

@@ -23,10 +23,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from dartboard.display.plain_text import shortened
 from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL, endpoint_name
 from dartboard.engine.trust_store import VARIABLE, keep, known
 from dartboard.errors import UntrustedModelError
+from dartboard.plain_text import shortened
 from dartboard.plugins import names
 from dartboard.retrievers.registry import loads_foreign
 from dartboard.selection.methods import METHODS

@@ -35,7 +35,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dartboard.display.records import pick_records
+from dartboard.explain.records import pick_records
 from dartboard.types import RetrievalResult
 
 KEY = "dartboard"

@@ -117,17 +117,17 @@ class Selection:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row a pick, under the candidates' positions; ``stands_for`` has its own."""
-        from dartboard.display.selection_view import frame_of
+        from dartboard.explain.selection_view import frame_of
 
         return frame_of(self)
 
     def __repr__(self) -> str:
-        from dartboard.display.selection_view import text_of
+        from dartboard.explain.selection_view import text_of
 
         return text_of(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from dartboard.display.selection_view import html_of
+        from dartboard.explain.selection_view import html_of
 
         return html_of(self)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from dartboard.display.plain_text import place_of
 from dartboard.embeddings import default_model
 from dartboard.engine import Engine, index, index_paths
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.near_duplicates import fingerprint
+from dartboard.plain_text import place_of
 from dartboard.relevance import PROBES
 from dartboard.stores.base import iterate_metadata
 from dartboard.stores.filters import Compare

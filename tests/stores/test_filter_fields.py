@@ -4,7 +4,7 @@ import pytest
 
 from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
-from dartboard.inspection import explore
+from dartboard.explain.exploration import explore
 from dartboard.stores import Record, parse_filter
 from dartboard.stores.checks import compared_fields
 from dartboard.stores.memory import MemoryStore

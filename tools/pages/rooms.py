@@ -29,8 +29,7 @@ TITLES = {
     "datasets": "Data sets",
     "calibration": "Calibration",
     "evaluation": "Evaluation",
-    "inspection": "Inspection",
-    "display": "Display",
+    "explain": "Explanation",
     "answering": "Answering",
     "mining": "Mining",
     "llm": "Language models",
@@ -56,6 +55,7 @@ WITHOUT_PAGE = frozenset(
         "http_client",
         "lazy",
         "pair_scores",
+        "plain_text",
         "selection_view",
         "version",
         "web",
@@ -96,7 +96,7 @@ _FIRST = {
     "datasets": ("load_dataset", "list_datasets", "prepare"),
     "calibration": ("calibrate", "Calibration"),
     "evaluation": ("evaluate_dataset", "evaluate", "EvaluationConfig", "write_report"),
-    "inspection": ("explore", "Exploration"),
+    "explain": ("explore", "Exploration"),
 }
 """Names that a reader looks for first; the others follow in the order of ``__all__``."""
 

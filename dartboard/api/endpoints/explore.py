@@ -16,7 +16,7 @@ from dartboard.api.search_request import CandidateRequest, K, Query, check_query
 from dartboard.api.service import ServiceDep, in_worker
 from dartboard.api.settings import ServiceSettings
 from dartboard.config import RerankerType
-from dartboard.inspection import explore as look_at
+from dartboard.explain.exploration import explore as look_at
 from dartboard.search_options import SearchKeywords
 
 MOST_CANDIDATES = 300

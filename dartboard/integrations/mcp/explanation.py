@@ -1,11 +1,11 @@
 """An exploration of a question, told from the side of one passage."""
 
-from dartboard.display.plain_text import counted
 from dartboard.engine import Engine
-from dartboard.inspection import Exploration
-from dartboard.inspection.trace import Step as Traced
+from dartboard.explain.exploration import Exploration
+from dartboard.explain.trace import Step as Traced
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step, one_line, share
+from dartboard.plain_text import counted
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import cosines
 from dartboard.stores import Filter

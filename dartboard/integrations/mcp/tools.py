@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.display.plain_text import heading_of, shortened
-from dartboard.display.records import pick_records
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.inspection import explore
+from dartboard.explain.exploration import explore
+from dartboard.explain.records import pick_records
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import (
     ContextAnswer,
@@ -36,6 +35,7 @@ from dartboard.integrations.mcp.arguments import (
 from dartboard.integrations.mcp.explanation import explained, left_out, source_of
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.near_duplicates import candidate_groups
+from dartboard.plain_text import heading_of, shortened
 from dartboard.plugins import names
 from dartboard.search_options import DEFAULT_K, SearchOptions, as_filter
 from dartboard.selection import Limits, from_embeddings

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from dartboard.display.plain_text import counted
-from dartboard.display.records import PER_PICK, as_record, pick_records
+from dartboard.explain.records import PER_PICK, as_record, pick_records
+from dartboard.plain_text import counted
 from dartboard.types import Chunk, RetrievalResult
 from tests.tea import filled
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dartboard import Chunk, DartboardConfig, DartboardRetriever, RetrievalResult
-from dartboard.display.view import view_of
-from tests.display.views import HOSTILE, check_alone, rows_of
+from dartboard.explain.view import view_of
+from tests.explain.views import HOSTILE, check_alone, rows_of
 from tests.models import WordBag
 
 TEXTS = ["the red door", "the red door again", "a blue window", "a green roof with moss", "nothing at all"]

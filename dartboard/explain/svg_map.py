@@ -10,9 +10,9 @@ from html import escape
 
 import numpy as np
 
-from dartboard.display.plain_text import shortened
-from dartboard.display.style import LIGHT, PAPER, colour, number_colour, tint
-from dartboard.display.view import Board, percent
+from dartboard.explain.style import LIGHT, PAPER, colour, number_colour, tint
+from dartboard.explain.view import Board, percent
+from dartboard.plain_text import shortened
 from dartboard.types import FloatArray
 
 SIZE = 400

@@ -10,7 +10,7 @@ from dartboard.datasets import demo
 from dartboard.embeddings import default_model
 from dartboard.embeddings.late_interaction import LateInteraction
 from dartboard.engine import Engine
-from dartboard.inspection import explore
+from dartboard.explain.exploration import explore
 from dartboard.stores import Record, open_store
 
 QUESTIONS = [question.text for question in demo.questions()]

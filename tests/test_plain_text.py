@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.display.plain_text import PlainText, clean, plain_text
+from dartboard.plain_text import PlainText, clean, plain_text
 
 CODES = [
     "\x1b[31m",

@@ -4,10 +4,10 @@ from html import escape
 
 import numpy as np
 
-from dartboard.display.plain_text import clean, shortened
-from dartboard.display.style import LIGHT, colour, number_colour, sheet, tint
-from dartboard.display.svg_map import draw_map, state
-from dartboard.display.view import Board, Pick, View, percent, stands_for_text
+from dartboard.explain.style import LIGHT, colour, number_colour, sheet, tint
+from dartboard.explain.svg_map import draw_map, state
+from dartboard.explain.view import Board, Pick, View, percent, stands_for_text
+from dartboard.plain_text import clean, shortened
 
 _NAMES = 4
 _FEW_NAMES = 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.inspection import trace
+from dartboard.explain.trace import trace
 from dartboard.selection import Dartboard, Limits, from_embeddings, from_log_probs
 from dartboard.selection.explain import explain_picks
 from tests.examples import examples

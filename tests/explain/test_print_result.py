@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from dartboard.display.terminal import print_result
+from dartboard.explain.terminal import print_result
 from dartboard.types import Chunk, RetrievalResult
 from tests.tea import QUERY, filled
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.manifold import smacof
 
-from dartboard.display.layout import kruskal_stress, radial_layout
 from dartboard.errors import InvalidInputError
+from dartboard.explain.layout import kruskal_stress, radial_layout
 from dartboard.selection.kernels import distances, unit_rows
 from tests.examples import examples
 from tests.selection.pools import topical

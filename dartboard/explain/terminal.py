@@ -5,8 +5,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dartboard.display.plain_text import clean, heading_of, place_of, plain_text, shortened
-from dartboard.display.view import (
+from dartboard.explain.view import (
     View,
     percent,
     pick_notes,
@@ -14,6 +13,7 @@ from dartboard.display.view import (
     removed_text,
     stands_for_text,
 )
+from dartboard.plain_text import clean, heading_of, place_of, plain_text, shortened
 from dartboard.types import RetrievalResult
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from dartboard.display import Board, Pick, View, as_html
+from dartboard.explain.html import as_html
+from dartboard.explain.view import Board, Pick, View
 
 HOSTILE = (
     '</p><script>alert(1)</script><img src=x onerror="alert(2)">&amp; "quoted" \'single\' \x1b[31mred\x07'

@@ -6,10 +6,9 @@ import pytest
 from dartboard.deadline import deadline
 from dartboard.errors import DeadlineError
 from dartboard.evaluation.metrics import pairwise_diversity
-from dartboard.inspection import overlap, picked_set, redundancy, survival
-from dartboard.inspection.exploration import plain
-from dartboard.inspection.search_session import CachedScorer, TokenCounts
-from dartboard.inspection.set_comparison import sigma_range, spaced
+from dartboard.explain.exploration import plain
+from dartboard.explain.search_session import CachedScorer, TokenCounts
+from dartboard.explain.set_comparison import overlap, picked_set, redundancy, sigma_range, spaced, survival
 from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
 from tests.models import SharedWords, chunks_of
 from tests.selection.pools import topical

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.display.layout import radial_layout
-from dartboard.display.plain_text import counted, shortened
 from dartboard.errors import InvalidInputError
+from dartboard.explain.layout import radial_layout
+from dartboard.plain_text import counted, shortened
 from dartboard.types import Chunk, FloatArray, IntArray, RetrievalResult
 
 SOURCES = {

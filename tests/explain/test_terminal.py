@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from dartboard.display import Pick, as_text
-from dartboard.display.plain_text import clean, shortened
-from dartboard.display.view import coverage_text, percent, sigma_text, stands_for_text
-from tests.display.views import HOSTILE, view
+from dartboard.explain.terminal import as_text
+from dartboard.explain.view import Pick, coverage_text, percent, sigma_text, stands_for_text
+from dartboard.plain_text import clean, shortened
+from tests.explain.views import HOSTILE, view
 
 TABLE = """\
 2 of 3 candidates by dartboard

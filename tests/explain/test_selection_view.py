@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from dartboard.display.selection_view import MOST, board_of, view_of
+from dartboard.explain.selection_view import MOST, board_of, view_of
 from dartboard.selection import (
     Dartboard,
     Limits,
@@ -16,7 +16,7 @@ from dartboard.selection import (
     select_many,
 )
 from dartboard.selection.kernels import distances, unit_rows
-from tests.display.views import check_alone, rows_of
+from tests.explain.views import check_alone, rows_of
 from tests.selection.pools import topical
 
 QUERY, VECTORS = topical(100, seed=3, copies=1, noise=0.3)

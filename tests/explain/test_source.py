@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.display.plain_text import heading_of, place_of, plain_text
+from dartboard.plain_text import heading_of, place_of, plain_text
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dartboard.display.html import as_html
-from dartboard.display.layout import radial_layout
-from dartboard.display.plain_text import counted
-from dartboard.display.terminal import as_text
-from dartboard.display.view import Board, Pick, View, facts_of, questions_text
 from dartboard.errors import InvalidInputError, MissingExtraError
+from dartboard.explain.html import as_html
+from dartboard.explain.layout import radial_layout
+from dartboard.explain.terminal import as_text
+from dartboard.explain.view import Board, Pick, View, facts_of, questions_text
+from dartboard.plain_text import counted
 from dartboard.selection.kernels import distances, log_kernel, prepared
 from dartboard.selection.result import Origin
 from dartboard.types import FloatArray, IntArray, as_matrix, check_vector

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dartboard.errors import InvalidInputError
-from dartboard.inspection import explore
+from dartboard.explain.exploration import explore
 from dartboard.search_options import SearchOptions
 from tests.models import SharedWords
 from tests.tea import QUERY, TEXTS, filled

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.display import Pick, as_html
-from dartboard.display.plain_text import clean, shortened
-from dartboard.display.style import DARK, LIGHT, PICKS, colour, number_colour, sheet, tint
-from dartboard.display.svg_map import round_gap
-from tests.display.views import HOSTILE, board, check_alone, drawn, parsed, rows_of, view
+from dartboard.explain.html import as_html
+from dartboard.explain.style import DARK, LIGHT, PICKS, colour, number_colour, sheet, tint
+from dartboard.explain.svg_map import round_gap
+from dartboard.explain.view import Pick
+from dartboard.plain_text import clean, shortened
 from tests.examples import examples
+from tests.explain.views import HOSTILE, board, check_alone, drawn, parsed, rows_of, view
 
 
 def test_the_table_has_the_numbers():

@@ -13,11 +13,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
-from dartboard.inspection.search_session import SearchSession
-from dartboard.inspection.set_comparison import (
+from dartboard.explain.layout import KIND, Layout, radial_layout
+from dartboard.explain.search_session import SearchSession
+from dartboard.explain.set_comparison import (
     PickedSet,
     Survival,
     overlap,
@@ -25,7 +25,7 @@ from dartboard.inspection.set_comparison import (
     sigma_range,
     survival,
 )
-from dartboard.inspection.trace import Step, Trace, trace
+from dartboard.explain.trace import Step, Trace, trace
 from dartboard.relevance import Relevance, assess
 from dartboard.retrievers.candidates import Share
 from dartboard.search_options import SearchKeywords, SearchOptions
