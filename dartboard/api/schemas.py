@@ -2,22 +2,47 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    model_validator,
+)
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
+T = TypeVar("T")
+Listed = Annotated[list[T], Field(fail_fast=True)]
+"""A list of a request: the first wrong entry is an error, and those after it are not looked at."""
 LONGEST_ID = 1000
+MOST_FIELDS = 50
+"""Fields of one object of a request."""
 NO_NUL = r"^[^\u0000]*$"
 
 
 class RequestModel(BaseModel):
-    """A request: no unknown fields, no "5" for 5, no true for 1, no NaN."""
+    """A request: no unknown fields, no "5" for 5, no true for 1, no NaN.
+
+    Looking for errors is bounded: many unknown fields are one error, and so are many wrong entries of
+    a list (``Listed``). Otherwise a few megabytes of wrong fields would keep the event loop busy for seconds.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _few_fields(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(given, dict) and len(given) > MOST_FIELDS:
+            raise ValueError(f"has {len(given)} fields: no request has more than {MOST_FIELDS}")
+        return handler(given)
 
 
 class ResponseModel(BaseModel):

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from dartboard.api.error_messages import plain
 from dartboard.api.errors import Invalid
-from dartboard.api.schemas import CollectionName, Id, RequestModel, Sigma, Text
+from dartboard.api.schemas import CollectionName, Id, Listed, RequestModel, Sigma, Text
 from dartboard.api.settings import ServiceSettings
 from dartboard.config import RerankerType
 from dartboard.embeddings.base import EmbeddingModel
@@ -94,19 +94,19 @@ class CandidateRequest(RequestModel):
         description="Leave out so many picks: those of earlier pages. Goes with a number of passages only.",
         examples=[0],
     )
-    also: list[Query] = Field(
+    also: Listed[Query] = Field(
         [],
         max_length=MOST_QUESTIONS - 1,
         description="Further questions, answered together with `query`, such as the parts of it.",
         examples=[["How do I add consumers?"]],
     )
-    weights: list[Weight] | None = Field(
+    weights: Listed[Weight] | None = Field(
         None,
         max_length=MOST_QUESTIONS,
         description="How much `query` and each question in `also` count; equal by default.",
         examples=[[1.0, 1.0]],
     )
-    seen: list[Id] = Field(
+    seen: Listed[Id] = Field(
         [],
         max_length=MOST_SEEN,
         description="Chunks that the reader has already: they count as covered, and only what adds something "
@@ -125,13 +125,13 @@ class CandidateRequest(RequestModel):
         "largest value is picked.",
         examples=["source"],
     )
-    must_include: list[Id] = Field(
+    must_include: Listed[Id] = Field(
         [],
         max_length=1000,
         description="Chunks that are picked first, whatever they gain.",
         examples=[["slow-01"]],
     )
-    exclude: list[Id] = Field(
+    exclude: Listed[Id] = Field(
         [], max_length=10_000, description="Chunks that are left out.", examples=[["rebalance-02"]]
     )
     max_per_source: Count | None = Field(
@@ -197,7 +197,7 @@ class SearchRequest(CandidateRequest):
     """The same with one method, where ``/explore`` compares three."""
 
     method: MethodName = "dartboard"
-    corpus_ids: list[Id] | None = Field(
+    corpus_ids: Listed[Id] | None = Field(
         None,
         max_length=10_000,
         description="Only these: ids of chunks, or of documents (their `source`).",

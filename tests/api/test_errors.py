@@ -246,3 +246,20 @@ def test_what_nobody_foresaw_says_nothing(tmp_path, monkeypatch):
         assert response.status_code == 500
         assert response.json()["code"] == "internal"
         assert SECRET not in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/retrieve", {"query": "a", **{f"x{number}": 1 for number in range(300_000)}}),
+        ("/retrieve/batch", {"queries": [1] * 900_000}),
+        ("/retrieve", {"query": "a", "exclude": [None] * 900_000}),
+        ("/select", {"embeddings": [[None] * 900_000], "query": [1.0]}),
+        ("/select", {"embeddings": [[1.0]], "query": [1.0], "texts": [5] * 900_000}),
+    ],
+)
+def test_one_body_of_many_errors_is_told_a_few(client, path, body):
+    response = client.post(f"{BASE}{path}", json=body)
+    assert response.status_code == 422
+    assert len(response.json()["errors"]) <= 20
+    assert len(response.content) < 5_000

@@ -35,7 +35,7 @@ from starlette.responses import Response
 from dartboard.api.errors import Conflict, Invalid, NotFound
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute
-from dartboard.api.schemas import CollectionName, Id, RequestModel, ResponseModel, Text, TextPattern
+from dartboard.api.schemas import CollectionName, Id, Listed, RequestModel, ResponseModel, Text, TextPattern
 from dartboard.api.service import ServiceDep, in_worker
 from dartboard.datasets.records import json_lines
 from dartboard.datasets.trec import read_qrels
@@ -84,13 +84,13 @@ class CaseRequest(RequestModel):
         None, description="Where the passages are; the default collection unless given.", examples=["demo"]
     )
     query: Text = Field(max_length=20_000, description="The question.", examples=["Why is my consumer slow?"])
-    relevant: list[Id] = Field(
+    relevant: Listed[Id] = Field(
         min_length=1,
         max_length=1000,
         description="Chunks that answer it, marked by a person.",
         examples=[["slow-01"]],
     )
-    candidates: list[Id] = Field(
+    candidates: Listed[Id] = Field(
         [],
         max_length=10_000,
         description="All chunks that were shown: with the relevant ones they are the corpus to search.",

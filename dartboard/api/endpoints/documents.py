@@ -14,7 +14,7 @@ from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLa
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute, Line, dumps, json_response, lines_of
 from dartboard.api.locks import retry_locked
-from dartboard.api.schemas import Id, Passage, RequestModel, ResponseModel, Text
+from dartboard.api.schemas import Id, Listed, Passage, RequestModel, ResponseModel, Text
 from dartboard.api.search_request import condition
 from dartboard.api.service import Service, ServiceDep, in_worker, in_write_queue
 from dartboard.api.upsert import Upsert, UpsertResponse
@@ -35,7 +35,7 @@ class DocumentResponse(ResponseModel):
 class DeleteRequest(RequestModel):
     """What to delete: one of the two."""
 
-    ids: Annotated[list[Id], Field(min_length=1, max_length=10_000)] | None = Field(
+    ids: Annotated[Listed[Id], Field(min_length=1, max_length=10_000)] | None = Field(
         None, description="Ids of documents or of passages.", examples=[["handbook/leave.md"]]
     )
     filter: Text | dict[str, Any] | None = Field(

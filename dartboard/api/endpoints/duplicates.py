@@ -15,7 +15,7 @@ from dartboard.api.guards.authentication import reader
 from dartboard.api.job_queue import Progress
 from dartboard.api.json_body import JsonRoute, json_response
 from dartboard.api.keys import Key
-from dartboard.api.schemas import RequestModel, ResponseModel
+from dartboard.api.schemas import Listed, RequestModel, ResponseModel
 from dartboard.api.service import ServiceDep
 from dartboard.engine import Engine
 
@@ -33,14 +33,14 @@ class DuplicatesRequest(RequestModel):
     vectors: bool = Field(
         True, description="Whether to compare vectors and to search as well.", examples=[True]
     )
-    queries: list[Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]] | None = Field(
+    queries: Listed[Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]] | None = Field(
         None,
         min_length=1,
         max_length=MOST_QUERIES,
         description="Typical questions; by default 100 titles of the collection.",
         examples=[["How do I add consumers?"]],
     )
-    fields: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
+    fields: Listed[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
         [],
         max_length=10,
         description="Metadata fields that may explain duplicates, beside source and version.",

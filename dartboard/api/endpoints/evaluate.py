@@ -22,7 +22,7 @@ from dartboard.api.guards.authentication import reader
 from dartboard.api.job_queue import Job, Progress
 from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
 from dartboard.api.keys import Key
-from dartboard.api.schemas import RequestModel, ResponseModel, Sigma, TextPattern
+from dartboard.api.schemas import Listed, RequestModel, ResponseModel, Sigma, TextPattern
 from dartboard.api.search_request import Count, Reranker, at_most
 from dartboard.api.service import Service, ServiceDep
 from dartboard.config import RerankerType
@@ -83,7 +83,7 @@ class EvaluateRequest(RequestModel):
         description="What is evaluated.",
         examples=[{"sigma": "auto", "top_k": 5}],
     )
-    metrics: list[MetricName] = Field(
+    metrics: Listed[MetricName] = Field(
         ["headline", "ndcg", "precision", "recall", "diversity"],
         min_length=1,
         max_length=30,
@@ -95,7 +95,7 @@ class EvaluateRequest(RequestModel):
         "copies once.",
         examples=[["ndcg", "precision", "diversity"]],
     )
-    systems: list[SystemName] = Field(
+    systems: Listed[SystemName] = Field(
         [],
         max_length=20,
         description="Others to compare with: cosine, mmr-0.7, dedup-0.90, random, oracle, dartboard-0.09 …; "

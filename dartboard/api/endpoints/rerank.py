@@ -20,7 +20,7 @@ from dartboard.api.endpoints.rerank_scores import Ranking, rank_texts
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, json_response
-from dartboard.api.schemas import RequestModel, ResponseModel, Sigma, Text
+from dartboard.api.schemas import Listed, RequestModel, ResponseModel, Sigma, Text
 from dartboard.api.search_request import Count, MethodName, at_most, check_query
 from dartboard.api.service import Service, ServiceDep, in_worker
 
@@ -49,7 +49,7 @@ class RerankOptions(RequestModel):
 class TeiRequest(RerankOptions):
     """A question and texts, as text-embeddings-inference takes them."""
 
-    texts: list[str] = Field(min_length=1, description="The texts to order.", examples=[_TEXTS])
+    texts: Listed[str] = Field(min_length=1, description="The texts to order.", examples=[_TEXTS])
     raw_scores: bool | None = Field(
         None,
         description="Whether scores are logits, ln(s / (1 - s)), instead of numbers in (0, 1).",
@@ -75,7 +75,7 @@ class DocumentsRequest(RerankOptions):
         examples=["rerank-v3.5"],
     )
     documents: Annotated[
-        list[str | Annotated[dict[str, Any], WithJsonSchema(_WITH_TEXT)]], Field(min_length=1)
+        Listed[str | Annotated[dict[str, Any], WithJsonSchema(_WITH_TEXT)]], Field(min_length=1)
     ] = Field(description="Texts, or objects with a `text`.", examples=[_DOCUMENTS])
     top_n: Count | None = Field(None, description="How many results; all where it is left out.", examples=[2])
     return_documents: bool | None = Field(
@@ -100,11 +100,11 @@ class CohereV1Request(DocumentsRequest):
         json_schema_extra={"anyOf": [{"required": ["rank_fields"]}, {"required": ["max_chunks_per_doc"]}]}
     )
 
-    documents: Annotated[list[Document], Field(min_length=1)] = Field(
+    documents: Annotated[Listed[Document], Field(min_length=1)] = Field(
         description="Texts, or objects with the fields that `rank_fields` names, or with a `text`.",
         examples=[_DOCUMENTS],
     )
-    rank_fields: list[str] | None = Field(
+    rank_fields: Listed[str] | None = Field(
         None,
         min_length=1,
         description="The fields of objects that are read, in this order.",

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from dartboard.api.errors import ApiError, Invalid, as_api_error
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, dumps, elapsed_ms, json_response
-from dartboard.api.schemas import Passage, ResponseModel, not_blank
+from dartboard.api.schemas import Listed, Passage, ResponseModel, not_blank
 from dartboard.api.search_request import Query, SearchRequest, at_most, check_length, check_query
 from dartboard.api.service import Service, ServiceDep, in_worker
 from dartboard.context import Context
@@ -43,7 +43,7 @@ class RetrieveRequest(RetrieveOptions):
 class BatchRequest(RetrieveOptions):
     """Many questions with the same options."""
 
-    queries: list[str] = Field(
+    queries: Listed[str] = Field(
         min_length=1,
         description="The questions; one that is empty or too long is an error in its place.",
         examples=[["Why are our consumers falling behind?", "How do I replay messages?"]],

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
-from dartboard.api.schemas import Id, RequestModel, ResponseModel, Sigma
+from dartboard.api.schemas import Id, Listed, RequestModel, ResponseModel, Sigma
 from dartboard.api.search_request import Count, K, MethodName, MinGainShare, at_most
 from dartboard.api.service import ServiceDep, in_worker
 from dartboard.near_duplicates import candidate_groups
@@ -57,7 +57,7 @@ class SelectRequest(RequestModel):
         "query's side is weighed by, as softmax(scores / temperature).",
         examples=[[0.9, 0.8, 0.4]],
     )
-    texts: list[str] | None = Field(
+    texts: Listed[str] | None = Field(
         None,
         description="One a candidate, with `embeddings`: near-duplicates among them are removed before "
         "selection.",
@@ -99,11 +99,11 @@ class SelectRequest(RequestModel):
     max_per_source: Count | None = Field(
         None, description="At most so many of one source; needs `sources`.", examples=[1]
     )
-    sources: list[Id] | None = Field(
+    sources: Listed[Id] | None = Field(
         None, description="Where each candidate comes from.", examples=[["a", "a", "b"]]
     )
-    must_include: list[Position] = Field([], description="Positions that are picked first.", examples=[[2]])
-    exclude: list[Position] = Field([], description="Positions that are left out.", examples=[[1]])
+    must_include: Listed[Position] = Field([], description="Positions that are picked first.", examples=[[2]])
+    exclude: Listed[Position] = Field([], description="Positions that are left out.", examples=[[1]])
     min_gain_share: MinGainShare = 0.0
     min_similarity: float | None = Field(
         None, description="Leave out candidates less similar to the question.", examples=[0.1]
@@ -167,8 +167,8 @@ class SelectResponse(ResponseModel):
 router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=READ)
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-_NUMBERS = TypeAdapter(list[_Number])
-_ROWS = TypeAdapter(list[list[_Number]])
+_NUMBERS = TypeAdapter(Listed[_Number])
+_ROWS = TypeAdapter(Listed[Listed[_Number]])
 
 
 @router.post("/select", operation_id="select", response_model=SelectResponse)
