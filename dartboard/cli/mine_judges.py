@@ -11,6 +11,7 @@ from dartboard.http_client import Patience
 from dartboard.llm.call_limits import CallLimits
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
 from dartboard.llm.usage import Prices
+from dartboard.mining.dataset_writer import check_folder
 from dartboard.mining.judges import ChatJudge, judge_by_name
 from dartboard.mining.judges.base import version_of
 from dartboard.mining.judges.composite_judges import close_judge, with_checks
@@ -48,6 +49,7 @@ class JudgeOptions(Judges, Judging, Written):
             raise typer.BadParameter("--retry-unsure asks again what a journal holds: give --resume, too")
         if self.out.exists() and not self.out.is_dir():
             raise typer.BadParameter(f"--out must be a folder, and {self.out} is a file")
+        check_folder(self.out)
         if not self.resume and not self.dry_run:
             check_unused(self.journal_path)
 

@@ -12,7 +12,6 @@ Beside it are the forms that other tools read. In their names white space become
 import hashlib
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from dartboard.datasets.beir import write_beir
 from dartboard.datasets.mined import END, text_dataset
 from dartboard.datasets.text_dataset import Passage, TextDataset
 from dartboard.datasets.trec import write_qrels
-from dartboard.errors import DatasetError, MissingExtraError
+from dartboard.errors import ConfigError, DatasetError, MissingExtraError
 from dartboard.mining.controls import failures
 from dartboard.mining.dataset import FILE, JudgedContext, Kernel, Mined, Pair
 
@@ -30,8 +29,9 @@ FORMAT = "dartboard retrieval data set"
 VERSION = 2
 """Files of version 1 have no end; they are read, too."""
 
+_MADE = "# Made by dartboard mine."
 _HEAD = f"""\
-# Made by dartboard mine. Check it with: dartboard mine validate {FILE}
+{_MADE} Check it with: dartboard mine validate {FILE}
 # positive_ctxs answer the query, alone (verdict YES) or as part of its kernel; negative_ctxs do not;
 # unsure_ctxs count as neither. Evidence stands word for word in its context.
 """
@@ -65,16 +65,36 @@ def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> 
         The path of the YAML file.
     """
     target = Path(folder)
+    check_folder(target)
     target.mkdir(parents=True, exist_ok=True)
     file = target / FILE
     written = plain(mined)
     write_atomically(file, _yaml_text(written))
     if "verified" in written:
-        shutil.rmtree(target / "beir", ignore_errors=True)
-        (target / "qrels.txt").unlink(missing_ok=True)
+        for name in EXPORTS:
+            (target / name).unlink(missing_ok=True)
     elif exports:
         _export(text_dataset(file.stem, written["pairs"]), target)
     return file
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that holds files of the same names which no run of ours has written.
+
+    Raises:
+        ConfigError: there is a data set, a ``beir`` folder or a ``qrels.txt`` of somebody else.
+    """
+    file = folder / FILE
+    if file.is_file():
+        with file.open("rb") as stream:
+            if stream.read(len(_MADE)) == _MADE.encode():
+                return
+    taken = [name for name in (FILE, BEIR, QRELS) if (folder / name).exists()]
+    if taken:
+        raise ConfigError(
+            f"{folder} already holds {' and '.join(taken)}, which dartboard mine did not write and would "
+            "overwrite: name another folder, or a new one",
+        )
 
 
 def dump(mined: Mined) -> str:
@@ -227,6 +247,12 @@ def _yaml() -> Any:
 
 
 BEIR, QRELS = "beir", "qrels.txt"
+EXPORTS = (
+    QRELS,
+    *(f"{BEIR}/{name}" for name in ("corpus.jsonl", "queries.jsonl", "pools.jsonl")),
+    *(f"{BEIR}/qrels/{name}" for name in ("test.tsv", "subtopics.txt")),
+)
+"""The files for other tools; each is replaced by name, and whatever else is in these folders stays."""
 
 _GAP = re.compile(r"[\s%]")
 
@@ -238,11 +264,12 @@ def _export(data: TextDataset, folder: Path) -> None:
         fitting = without_gaps(data)
         write_beir(fitting, part / BEIR)
         write_qrels(fitting.qrels, part / QRELS)
-        (part / QRELS).replace(folder / QRELS)
-        if (folder / BEIR).exists():
-            (folder / BEIR).rename(part / "old")
-        (part / BEIR).rename(folder / BEIR)
-        shutil.rmtree(part / "old", ignore_errors=True)
+        (folder / BEIR / "qrels").mkdir(parents=True, exist_ok=True)
+        for one in EXPORTS:
+            if (part / one).exists():
+                (part / one).replace(folder / one)
+            else:
+                (folder / one).unlink(missing_ok=True)
 
 
 def without_gaps(data: TextDataset) -> TextDataset:

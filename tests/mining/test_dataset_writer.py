@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.datasets import load_beir, load_mined, read_qrels, read_subtopics
-from dartboard.errors import DatasetError
+from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining import dataset_writer as writing
 from dartboard.mining.dataset_writer import dump, escaped, plain, write_dataset
 from dartboard.mining.validation import validate
@@ -171,3 +171,31 @@ def test_provenance_is_in_the_file():
         "text": AGENT,
     }
     assert [ctx["fqn"] for ctx in one["unsure_ctxs"]] == ["toy.Odd"]
+
+
+def files_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("own", ["beir/nfcorpus/corpus.jsonl", "qrels.txt", "retrieval_dataset.yaml"])
+def test_a_folder_with_data_of_somebody_else_is_refused_and_kept(tmp_path, own):
+    (tmp_path / own).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / own).write_text("mine")
+    before = files_of(tmp_path)
+    with pytest.raises(ConfigError, match="would overwrite"):
+        write_dataset(mined(), tmp_path)
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("controls", [{}, {"false_positive": {"errors": 3, "decided": 3, "unsure": 0}}])
+def test_files_put_beside_ours_survive_the_next_run(tmp_path, controls):
+    write_dataset(mined(), tmp_path)
+    for name in ("beir/nfcorpus/corpus.jsonl", "beir/qrels/train.tsv", "notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    changed = mined(pair(query="another"), **({"controls": controls} if controls else {}))
+    write_dataset(changed, tmp_path)
+    after = files_of(tmp_path)
+    assert sum(text == b"mine" for text in after.values()) == 3
+    assert (tmp_path / "qrels.txt").exists() == (not controls)
+    assert (tmp_path / "beir" / "corpus.jsonl").exists() == (not controls)
