@@ -74,16 +74,17 @@ def check_number(name: str, value: Any, low: float, high: float, otherwise: str 
     """Refuse what is no finite number in [low, high]."""
     usable = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not usable or not low <= value <= high:
-        raise ConfigError(f"{name} must be in [{low:g}, {high:g}]{otherwise}, got {value!r}")
+        raise ConfigError(f"{name} must be in [{low:g}, {high:g}]{otherwise}, got {value!r}", field=name)
 
 
-def check_whole(name: str, value: Any, low: int, high: int) -> None:
+def check_whole(name: str, value: Any, low: int, high: float) -> None:
     """Refuse what is no whole number in [low, high]."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
-        raise ConfigError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
+        allowed = f">= {low}" if high == math.inf else f"in [{low}, {high}]"
+        raise ConfigError(f"{name} must be a whole number {allowed}, got {value!r}", field=name)
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Refuse what is not one of the names allowed."""
     if value not in allowed:
-        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}", field=name)

@@ -27,6 +27,13 @@ from pathlib import Path
 class DartboardError(Exception):
     """Base of every error that dartboard raises on purpose.
 
+    Args:
+        message: what was wrong, what is allowed and what to do, for people.
+        field: the option or input at fault, by its name in Python, for programs.
+
+    Attributes:
+        code: one word for the kind of error, for programs; it does not change between releases.
+
     Example:
         >>> from dartboard import DartboardConfig, DartboardError
         >>> try:
@@ -36,69 +43,107 @@ class DartboardError(Exception):
         top_k must be a whole number in [1, 20], got 0
     """
 
+    code: str = "error"
+
+    def __init__(self, message: str = "", *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
 
 class InvalidInputError(DartboardError, ValueError):
     """The data given cannot be used as it is."""
+
+    code = "invalid_input"
 
 
 class ConfigError(DartboardError, ValueError):
     """A parameter is outside its range or contradicts another one."""
 
+    code = "invalid_option"
+
 
 class DatasetError(DartboardError, ValueError):
     """A data set is missing, or a row of it cannot be used."""
+
+    code = "invalid_dataset"
 
 
 class IngestError(DartboardError, ValueError):
     """A document could not be read or split."""
 
+    code = "unreadable_document"
+
 
 class StoreError(DartboardError, RuntimeError):
     """A store could not do what was asked of it; what it held before is still there."""
+
+    code = "store_failed"
 
 
 class StoreLockedError(StoreError):
     """Another process is writing to the store."""
 
+    code = "store_locked"
+
 
 class StoreFormatError(StoreError):
     """The store is damaged, of a newer format, or was made with another model."""
+
+    code = "store_format"
 
 
 class StoreUnavailableError(StoreError):
     """The store's server cannot be reached, or refuses."""
 
+    code = "store_unavailable"
+
 
 class CollectionError(StoreError):
     """A collection is missing, or exists already."""
+
+    code = "collection"
 
 
 class ModelError(DartboardError, RuntimeError):
     """A model could not be loaded or verified."""
 
+    code = "model_failed"
+
 
 class EndpointError(ModelError):
     """A remote model refused, timed out or answered something unusable."""
+
+    code = "endpoint_failed"
 
 
 class UntrustedModelError(ModelError):
     """A file names what the user has not confirmed: nothing was loaded, nothing was sent."""
 
+    code = "untrusted_model"
+
 
 class DeadlineError(DartboardError, TimeoutError):
     """Work ran out of the time that it was given, or was cancelled."""
+
+    code = "deadline"
 
 
 class BudgetError(DartboardError, RuntimeError):
     """The next call could cost more than is left; what was paid for is kept."""
 
+    code = "budget"
+
 
 class ClusterError(DartboardError, RuntimeError):
     """A cluster cannot be reached, lost its machines, or its machines run something else."""
 
+    code = "cluster_failed"
+
 
 class MissingExtraError(DartboardError, ImportError):
     """An optional dependency is not installed."""
+
+    code = "missing_extra"
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: {install_command(extra)}")

@@ -1,10 +1,14 @@
 """What a search is asked for: one type that every door makes, and that the engine and the core take."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypedDict
+from functools import cache
+from typing import Annotated, Any, Self, TypedDict, get_type_hints
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Le, MaxLen
 
 from dartboard.config import RERANKERS, RerankerType, check_choice, check_number, check_whole
 from dartboard.embeddings.reader_tokenizer import Tokenizer
@@ -20,6 +24,8 @@ from dartboard.wrong_names import check_names
 
 DEFAULT_K = 5
 TRIAGE = 100
+MOST_EACH = 1000
+"""Candidates of one question."""
 MOST_SEEN = 1000
 MOST_CANDIDATES = 2000
 """Of several questions together: selection compares all pairs of candidates."""
@@ -27,62 +33,147 @@ MOST_CANDIDATES = 2000
 _IDS = ("must_include", "exclude", "seen")
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How doors let users call an option, beside its own name.
+
+    Args:
+        aliases: names in JSON and in other libraries, taken wherever the own name is.
+        flags: further flags on the command line; ``--own-name`` is one of itself.
+        panel: the group that it stands in where options are listed.
+    """
+
+    aliases: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    panel: str = "Search"
+
+
+_SET = "Set"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
     """How much to select, from what, and how. Checked when it is made, not at the first query.
 
-    Args:
-        k: how many passages; 5 where neither it nor ``token_budget`` is given.
-        token_budget: what the picks may cost together, in tokens of the embedding model or of ``tokenizer``.
-        offset: leave out so many picks, those of earlier pages; a page is as stable as the collection.
-        also: further questions, answered together with the query: the parts of a question, for instance.
-        weights: how much the query and each of ``also`` count; equal by default.
-        seen: what the reader has already, as ids of chunks or as vectors, ``(s, d)``. It counts as covered,
-            and only what adds something to it is picked.
-        method: ``dartboard``, or another selection method or its name, to compare.
-        sigma: σ, or ``auto``: from the collection's calibration, else from the candidates.
-        reranker: who scores query and passages: ``cosine``, ``crossencoder`` or ``hybrid``.
-        triage_k: how many candidates to select from; for each question, but 2,000 at most together.
-        where: a filter on metadata, also as text: ``year >= 2020``.
-        must_include: ids of chunks that are picked first.
-        exclude: ids of chunks that are left out.
-        max_per_source: at most so many picks whose metadata agree in ``source_field``.
-        source_field: the name of that field.
-        max_per: the same for any fields: ``{"author": 2, "source": 3}``. A chunk without the field is not
-            capped.
-        prefer: a metadata field such as ``version`` or ``modified``: of near-duplicates, the one with the
-            largest value is picked, not the most relevant one.
-        tokenizer: whose tokens ``token_budget`` counts (:mod:`dartboard.embeddings.reader_tokenizer`).
-        min_gain_share: stop once a pick adds less than this share of what the first added.
-        min_similarity: leave out candidates whose cosine to the query is lower.
-        sigma_min: the smallest σ that may be given, as in ``DartboardConfig``.
+    This is the one declaration of an option: its type, range, help and names. The command line, the requests
+    of the API, MCP and the frameworks derive theirs from it (:func:`declared_options`).
 
     Raises:
-        ConfigError: a value is out of its range.
+        ConfigError: a value is out of its range; ``field`` is the option.
         InvalidInputError: ``where``, ``also`` or a list of ids are of another type, or a question is blank.
     """
 
-    k: int | None = None
-    token_budget: int | None = None
-    offset: int = 0
-    also: Sequence[str] = ()
-    weights: Sequence[float] | None = None
-    seen: Sequence[str] | FloatArray = ()
-    method: Method | str = "dartboard"
-    sigma: float | Auto = "auto"
-    reranker: RerankerType = "cosine"
-    triage_k: int = TRIAGE
-    where: Filter | str | None = None
-    must_include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    max_per_source: int | None = None
-    source_field: str = "source"
-    max_per: Mapping[str, int] | None = None
-    prefer: str | None = None
-    min_gain_share: float = 0.0
-    min_similarity: float | None = None
-    tokenizer: Tokenizer | None = None
-    sigma_min: float = SMALLEST_SIGMA
+    k: Annotated[
+        int | None,
+        Ge(1),
+        Le(MOST_EACH),
+        Doc("How many passages; 5 where no token budget is given."),
+        Names(("top_k",), ("-k",), panel=_SET),
+    ] = None
+    token_budget: Annotated[
+        int | None,
+        Ge(1),
+        Doc("As many passages as fit into so many tokens, for a prompt of limited length."),
+        Names(flags=("--tokens", "-t"), panel=_SET),
+    ] = None
+    offset: Annotated[
+        int, Ge(0), Doc("Leave out so many picks: those of earlier pages."), Names(panel=_SET)
+    ] = 0
+    also: Annotated[
+        Sequence[str],
+        MaxLen(MOST_QUESTIONS - 1),
+        Doc("Further questions answered together with the query, such as the parts of it."),
+        Names(flags=("-a",)),
+    ] = ()
+    weights: Annotated[
+        Sequence[float] | None,
+        MaxLen(MOST_QUESTIONS),
+        Doc("How much the query and each further question count; equal by default."),
+    ] = None
+    seen: Annotated[
+        Sequence[str] | FloatArray,
+        MaxLen(MOST_SEEN),
+        Doc(
+            "What the reader has already, as ids of chunks (in Python also as vectors): it counts as "
+            "covered, and only what adds to it is picked."
+        ),
+        Names(panel=_SET),
+    ] = ()
+    method: Annotated[
+        Method | str,
+        Doc("Who picks from the candidates: dartboard, or to compare mmr, top_k, near_duplicate_filter."),
+        Names(panel=_SET),
+    ] = "dartboard"
+    sigma: Annotated[
+        float | Auto,
+        Ge(SMALLEST_SIGMA),
+        Le(LARGEST_SIGMA),
+        Doc("Width of P(t|q), in distances; auto takes it from the index's calibration or the candidates."),
+        Names(panel=_SET),
+    ] = "auto"
+    reranker: Annotated[
+        RerankerType,
+        Doc("Who scores query and passages: cosine, or with a pair scorer crossencoder or hybrid."),
+        Names(("reranker_type",)),
+    ] = "cosine"
+    triage_k: Annotated[
+        int,
+        Ge(1),
+        Le(MOST_EACH),
+        Doc("How many candidates to select from, for each question; more cost time and may find more."),
+        Names(flags=("--triage",)),
+    ] = TRIAGE
+    where: Annotated[
+        Filter | str | None,
+        Doc("Only chunks whose metadata match, such as: year >= 2020."),
+        Names(("filter",), ("--filter", "-f")),
+    ] = None
+    must_include: Annotated[
+        Sequence[str], Doc("Ids of chunks that are picked first, whatever they gain."), Names(panel=_SET)
+    ] = ()
+    exclude: Annotated[Sequence[str], Doc("Ids of chunks that are left out.")] = ()
+    max_per_source: Annotated[
+        int | None,
+        Ge(1),
+        Doc("At most so many passages of one document (that agree in source_field)."),
+        Names(panel=_SET),
+    ] = None
+    source_field: Annotated[str, Doc("The metadata field that max_per_source counts."), Names(panel=_SET)] = (
+        "source"
+    )
+    max_per: Annotated[
+        Mapping[str, int] | None,
+        Doc("At most so many passages that agree in a metadata field; chunks without it are not capped."),
+        Names(panel=_SET),
+    ] = None
+    prefer: Annotated[
+        str | None,
+        Doc(
+            "A metadata field such as version: of near-duplicates, the one with the largest value is picked."
+        ),
+        Names(panel=_SET),
+    ] = None
+    min_gain_share: Annotated[
+        float,
+        Ge(0),
+        Le(1),
+        Doc("Stop once a pick gains less than this share of what the first gained."),
+        Names(panel=_SET),
+    ] = 0.0
+    min_similarity: Annotated[
+        float | None, Ge(-1), Le(1), Doc("Leave out candidates whose cosine to the query is lower.")
+    ] = None
+    tokenizer: Annotated[
+        Tokenizer | None,
+        Doc(
+            "Whose tokens the budget counts: a name of tiktoken or a tokenizer.json; by default the "
+            "embedding model's."
+        ),
+        Names(panel=_SET),
+    ] = None
+    sigma_min: Annotated[float, Ge(1e-12), Le(1), Doc("The smallest sigma that may be given.")] = (
+        SMALLEST_SIGMA
+    )
 
     def __post_init__(self) -> None:
         if self.k is None and self.token_budget is None:
@@ -90,12 +181,10 @@ class SearchOptions:
         object.__setattr__(self, "method", method_of(self.method))
         if isinstance(self.method, type) or not hasattr(self.method, "select"):
             raise ConfigError(
-                f"method must be a name or a selection method, such as 'mmr' or MMR(), got {self.method!r}"
+                f"method must be a name or a selection method, such as 'mmr' or MMR(), got {self.method!r}",
+                field="method",
             )
-        check_number("sigma_min", self.sigma_min, 1e-12, 1.0)
-        if not isinstance(self.sigma, str) or self.sigma != "auto":
-            check_number("sigma", self.sigma, self.sigma_min, LARGEST_SIGMA, " or be 'auto'")
-        check_whole("triage_k", self.triage_k, 1, 1000)
+        self._check_numbers()
         check_choice("reranker", self.reranker, RERANKERS)
         object.__setattr__(self, "where", as_filter(self.where))
         for name, what in (("also", "questions"), *dict.fromkeys(_IDS, "chunk ids").items()):
@@ -106,26 +195,44 @@ class SearchOptions:
                 object.__setattr__(self, name, _strings(name, what, given))
         for text in self.also:
             check_query(text, "a question in also")
-        if len(self.also) >= MOST_QUESTIONS:
-            raise ConfigError(
-                f"also has {len(self.also)} questions: at most {MOST_QUESTIONS - 1} are allowed"
-            )
         object.__setattr__(self, "weights", _weights(self.weights, len(self.also)))
-        if len(self.seen) > MOST_SEEN:
-            raise ConfigError(f"seen has {len(self.seen)} entries: at most {MOST_SEEN} are allowed")
+        for name, option in declared_options().items():
+            entries = getattr(self, name)
+            if option.most is not None and entries is not None and len(entries) > option.most:
+                raise ConfigError(
+                    f"{name} has {len(entries)} entries: at most {option.most} are allowed", field=name
+                )
         for name, ids in (("exclude", self.exclude), ("seen", self.seen_ids)):
             if both := set(self.must_include) & set(ids):
-                raise ConfigError(f"chunk {min(both)!r} is both in must_include and in {name}")
+                raise ConfigError(f"chunk {min(both)!r} is both in must_include and in {name}", field=name)
         for name in ("source_field", "prefer"):
             value = getattr(self, name)
             if not (isinstance(value, str) and value) and not (name == "prefer" and value is None):
-                raise ConfigError(f"{name} must be the name of a field, got {value!r}")
+                raise ConfigError(f"{name} must be the name of a field, got {value!r}", field=name)
         if self.tokenizer is not None and not (callable(self.tokenizer) or isinstance(self.tokenizer, str)):
-            raise ConfigError(f"tokenizer must be a name, a file or a function, got {self.tokenizer!r}")
-        # These check k, budget, caps, shares and offset.
+            raise ConfigError(
+                f"tokenizer must be a name, a file or a function, got {self.tokenizer!r}", field="tokenizer"
+            )
+        # These check how the limits go together.
         fields = dict.fromkeys(self.max_per, ()) if isinstance(self.max_per, Mapping) else None
         limits = self.limits([], [], [*self.must_include, *self.seen_ids], fields)
         with_pages_before(limits, self.offset, method_of(self.method))
+
+    def _check_numbers(self) -> None:
+        """Hold every number that is given to the range that is declared."""
+        for name, option in declared_options().items():
+            value = getattr(self, name)
+            if option.low is None or value is None:
+                continue
+            low = self.sigma_min if name == "sigma" else option.low
+            high = math.inf if option.high is None else option.high
+            if name == "sigma":
+                if not isinstance(value, str) or value != "auto":
+                    check_number(name, value, low, high, " or be 'auto'")
+            elif option.type in (int, int | None):
+                check_whole(name, value, int(low), high)
+            else:
+                check_number(name, value, low, high)
 
     @property
     def candidates_each(self) -> int:
@@ -177,7 +284,9 @@ class SearchOptions:
             for id in getattr(self, name):
                 if id not in places:
                     option = name.removesuffix("_ids")
-                    raise InvalidInputError(f"no chunk {id!r} among the candidates: check {option}")
+                    raise InvalidInputError(
+                        f"no chunk {id!r} among the candidates: check {option}", field=option
+                    )
         return Limits(
             k=self.k,
             token_budget=self.token_budget,
@@ -194,12 +303,56 @@ class SearchOptions:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option as :class:`SearchOptions` declares it: what a door needs to derive its own spelling."""
+
+    name: str
+    type: Any
+    """Its type in Python, without the annotations."""
+    default: Any
+    help: str
+    low: float | None
+    high: float | None
+    most: int | None
+    """How many entries a list may have."""
+    names: Names
+
+
+@cache
+def declared_options() -> Mapping[str, Option]:
+    """Every option of a search by its name, in the order of their declaration."""
+    hints = get_type_hints(SearchOptions, include_extras=True)
+    found = {}
+    for field in fields(SearchOptions):
+        notes = {type(note): note for note in hints[field.name].__metadata__}
+        found[field.name] = Option(
+            name=field.name,
+            type=hints[field.name].__origin__,
+            default=field.default,
+            help=notes[Doc].documentation,
+            low=notes[Ge].ge if Ge in notes else None,
+            high=notes[Le].le if Le in notes else None,
+            most=notes[MaxLen].max_length if MaxLen in notes else None,
+            names=notes.get(Names, Names()),
+        )
+    return found
+
+
+def option_name(name: str) -> str | None:
+    """The option that goes by this name, its own or an alias; None where there is none."""
+    for option in declared_options().values():
+        if name == option.name or name in option.names.aliases:
+            return option.name
+    return None
+
+
 def _strings(name: str, what: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str):
-        raise InvalidInputError(f"{name} is a list of {what}, got one string: write [{given!r}]")
+        raise InvalidInputError(f"{name} is a list of {what}, got one string: write [{given!r}]", field=name)
     listed = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(one, str) for one in listed):
-        raise InvalidInputError(f"{name} is a list of {what}, got {given!r}")
+        raise InvalidInputError(f"{name} is a list of {what}, got {given!r}", field=name)
     return listed
 
 
@@ -208,7 +361,9 @@ def _weights(weights: Sequence[float] | None, others: int) -> tuple[float, ...] 
     if weights is None:
         return None
     if not others:
-        raise ConfigError("weights say how much the query and each question in also count: give also")
+        raise ConfigError(
+            "weights say how much the query and each question in also count: give also", field="weights"
+        )
     check_weights(weights, others + 1)
     return tuple(float(weight) for weight in weights)
 
@@ -218,9 +373,14 @@ def as_filter(where: Filter | str | None) -> Filter | None:
     if where is None or isinstance(where, Filter):
         return where
     if isinstance(where, str):
-        return parse_filter(where)
+        try:
+            return parse_filter(where)
+        except InvalidInputError as error:
+            error.field = "where"
+            raise
     raise InvalidInputError(
-        f"a filter is text such as 'year >= 2020' or what parse_filter makes, got {type(where).__name__}"
+        f"a filter is text such as 'year >= 2020' or what parse_filter makes, got {type(where).__name__}",
+        field="where",
     )
 
 

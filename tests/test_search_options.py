@@ -8,7 +8,7 @@ import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.options import options_of
-from dartboard.search_options import SearchKeywords, SearchOptions
+from dartboard.search_options import SearchKeywords, SearchOptions, declared_options, option_name
 from dartboard.selection import MMR, Dartboard
 from dartboard.stores import parse_filter
 
@@ -47,8 +47,17 @@ from dartboard.stores import parse_filter
     ids=str,
 )
 def test_options_are_checked_when_they_are_set(wrong):
-    with pytest.raises((ConfigError, InvalidInputError)):
+    with pytest.raises((ConfigError, InvalidInputError)) as raised:
         SearchOptions(**wrong)
+    assert raised.value.field in wrong
+
+
+def test_a_door_finds_in_the_declaration_what_it_needs():
+    options = declared_options()
+    assert list(options) == [field.name for field in fields(SearchOptions)]
+    assert all(option.help for option in options.values())
+    assert (options["k"].low, options["k"].high, options["k"].default) == (1, 1000, None)
+    assert option_name("filter") == "where" and option_name("top_k") == "k" and option_name("nothing") is None
 
 
 def test_k_is_five_unless_a_budget_stands_in():

@@ -87,7 +87,7 @@ class Limits:
             if both := set(self.must_include) & set(getattr(self, name)):
                 raise ConfigError(f"candidate {min(both)} is both in must_include and in {name}")
         if len(set(self.must_include)) < len(self.must_include):
-            raise ConfigError("must_include names a candidate twice")
+            raise ConfigError("must_include names a candidate twice", field="must_include")
         if self.k is not None and len(self.must_include) > self.k:
             raise ConfigError(f"must_include has {len(self.must_include)} candidates, more than k = {self.k}")
 

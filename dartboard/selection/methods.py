@@ -54,7 +54,7 @@ def method_of(method: str | Method) -> Method:
     plugin = find("selector", method)
     if plugin is None:
         known = ", ".join((*METHODS, *names("selector")))
-        raise ConfigError(f"unknown method {method!r}: choose one of {known}")
+        raise ConfigError(f"unknown method {method!r}: choose one of {known}", field="method")
     made: Method = plugin.make(("name", "select"))
     return made
 
