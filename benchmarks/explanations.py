@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.quality_tables import DEPTHS, REFERENCE, Found, conditions, shares
-from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, label_ends, line_style, standalone
-from dartboard.evaluation.summary import short
+from benchmarks.quality_tables import OURS, BySet, kept
+from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, line_style, standalone
+from dartboard.evaluation.tables import markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +28,12 @@ def coverage_picture(found: Mapping[str, Any]) -> str:
         axes.fill_between(ks, found["ceiling"], 1.0, color=COLOURS["cosine"], alpha=0.15, linewidth=0)
         axes.annotate("no set reaches this", (1.2, 0.95), fontsize=9, color=INK, va="top")
         for name, values in found["coverage"].items():
-            axes.plot(ks, values, **line_style(name, REFERENCE))
+            axes.plot(ks, values, **line_style(name, OURS), label=name)
         axes.set_xlabel("picks")
         axes.set_ylabel("coverage")
         axes.set_ylim(0.0, 1.0)
         axes.set_xticks(list(ks))
-        label_ends(axes, {name: values[-1] for name, values in found["coverage"].items()}, REFERENCE)
+        axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower right")
         return standalone(as_svg(figure, "Coverage pick by pick"))
 
 
@@ -49,14 +49,14 @@ def gains_picture(found: Mapping[str, Any]) -> str:
         return standalone(as_svg(figure, "Gains"))
 
 
-def weight_picture(quality: Found) -> str:
+def weight_picture(quality: BySet) -> str:
     """MMR along λ, a line a condition: the best λ is another one in each."""
     weights = [float(name.split("-")[1]) for name in _family(quality, "mmr")]
     lines = {
-        condition: [shares(quality, f"mmr-{weight:g}", condition)["mean"] for weight in weights]
-        for condition in conditions(quality)
+        condition: [kept(quality, f"mmr-{weight:g}", condition)[0] for weight in weights]
+        for condition in TINTS
     }
-    levels = {condition: shares(quality, REFERENCE, condition)["mean"] for condition in lines}
+    levels = {condition: kept(quality, OURS, condition)[0] for condition in lines}
     with Drawing(*SIZE) as (figure, (axes,)):
         _lines(axes, weights, lines)
         for condition, level in levels.items():
@@ -76,101 +76,56 @@ def _lines(axes: "Axes", xs: Sequence[float], lines: Mapping[str, Sequence[float
     axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower center", ncols=2)
 
 
-def knob_pictures(found: Mapping[str, Any]) -> dict[str, str]:
-    """Five picks along λ and along σ: different facts, and closeness to the question."""
-    made = {}
-    turned = {"weights": ("λ of MMR", "linear", "mmr"), "factors": ("σ / automatic σ", "log", "dartboard")}
-    for name, (label, scale, kind) in turned.items():
-        rows = found[name]
-        xs = [row["at"] for row in rows]
-        with Drawing(6.6, 3.2) as (figure, (axes,)):
-            axes.set_xscale(scale)
-            axes.plot(xs, [row["facts"] / 5 for row in rows], color=COLOURS[kind], linewidth=2.2, marker="o")
-            axes.plot(
-                xs, [row["similarity"] for row in rows], color=INK, linewidth=1.2, marker="s", markersize=3
-            )
-            axes.annotate("share of different facts", (xs[1], rows[1]["facts"] / 5), **_beside(COLOURS[kind]))
-            axes.annotate("cosine to the question", (xs[1], rows[1]["similarity"]), **_beside(INK))
-            axes.set_ylim(0.0, 1.1)
-            axes.set_xlabel(label)
-            if scale == "log":
-                axes.set_xticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16", "1/4", "1", "4", "16"])
-                axes.minorticks_off()
-            made[name] = standalone(as_svg(figure, f"Five picks along {label}"))
-    return made
-
-
-def _beside(tint: str) -> dict[str, Any]:
-    return {"textcoords": "offset points", "xytext": (0, 7), "fontsize": 9, "color": tint}
-
-
-def clean_table(quality: Found) -> str:
-    """Where nothing is copied: recall of nearest neighbours and of Dartboard, set by set."""
-    lines = ["| data set | depth | nearest neighbours | Dartboard | kept |", "|---|---|---|---|---|"]
-    for name, by_condition in quality.items():
-        systems = by_condition["clean"]["systems"]
-        for depth in DEPTHS:
-            theirs, ours = systems["cosine"][depth]["mean"], systems[REFERENCE][depth]["mean"]
-            kept = f"{ours / theirs:.1%}"
-            lines.append(f"| {name} | {depth[1:]} | {short(theirs)} | {short(ours)} | {kept} |")
-    return "\n".join(lines)
-
-
-def worst_table(quality: Found, count: int = 6) -> str:
-    """The cells in which Dartboard keeps least of clean nearest neighbours."""
-    cells = []
-    for name, by_condition in quality.items():
-        base = by_condition["clean"]["systems"]["cosine"]
-        for condition, cell in by_condition.items():
-            for depth in DEPTHS:
-                clean = base[depth]["mean"]
-                kept = {system: scores[depth]["mean"] / clean for system, scores in cell["systems"].items()}
-                rivals = {system: share for system, share in kept.items() if not _bound(system)}
-                first = max(rivals, key=lambda system: rivals[system])
-                cells.append((kept[REFERENCE], name, condition, depth, kept["cosine"], first, rivals[first]))
-    lines = [
-        "| data set | condition | depth | Dartboard keeps | nearest neighbours keep | best with hindsight |",
-        "|---|---|---|---|---|---|",
-    ]
-    for ours, name, condition, depth, theirs, first, most in sorted(cells)[:count]:
-        lines.append(
-            f"| {name} | {condition} | {depth[1:]} | {ours:.1%} | {theirs:.1%} | {first}, {most:.1%} |"
+def knob_picture(found: Mapping[str, Any], name: str) -> str:
+    """Five picks along λ (``weights``) or σ (``factors``): different facts, and closeness to the question."""
+    label, scale, kind = _TURNED[name]
+    rows = found["knobs"][name]
+    xs = [row["at"] for row in rows]
+    with Drawing(6.6, 3.2) as (figure, (axes,)):
+        axes.set_xscale(scale)
+        facts = [row["facts"] / 5 for row in rows]
+        axes.plot(xs, facts, color=COLOURS[kind], linewidth=2.2, marker="o", label="share of different facts")
+        near = [row["similarity"] for row in rows]
+        axes.plot(
+            xs, near, color=INK, linewidth=1.2, marker="s", markersize=3, label="cosine to the question"
         )
-    return "\n".join(lines)
+        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+        axes.set_ylim(0.0, 1.1)
+        axes.set_xlabel(label)
+        if scale == "log":
+            axes.set_xticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16", "1/4", "1", "4", "16"])
+            axes.minorticks_off()
+        return standalone(as_svg(figure, f"Five picks along {label}"))
+
+
+_TURNED = {"weights": ("λ of MMR", "linear", "mmr"), "factors": ("σ / automatic σ", "log", "dartboard")}
 
 
 def copies_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of k picks, how many repeat an earlier one to the bit."""
-    lines = [
-        "| σ | " + " | ".join(f"{row['sigma']:g}" for row in rows) + " |",
-        "|---" * (len(rows) + 1) + "|",
-    ]
-    for title, key in (("published: log-sums of totals", "published"), ("dartboard: gains", "dartboard")):
-        lines.append(f"| {title} | " + " | ".join(f"{row[key]:.1f}" for row in rows) + " |")
-    return "\n".join(lines)
+    kinds = (("published: log-sums of totals", "published"), ("dartboard: gains", "dartboard"))
+    cells = [[title, *(f"{row[key]:.1f}" for row in rows)] for title, key in kinds]
+    return markdown(["σ", *(f"{row['sigma']:g}" for row in rows)], cells)
 
 
 def knob_table(found: Mapping[str, Any]) -> str:
     """A few settings of both knobs in numbers."""
-    lines = ["| | different facts, of 5 | themes | cosine to the question |", "|---|---|---|---|"]
     chosen = [("nearest neighbours", found["cosine"])]
     chosen += [(f"MMR, λ = {row['at']:g}", row) for row in found["weights"] if row["at"] in _SHOWN_WEIGHTS]
     chosen += [
         (f"Dartboard, σ × {row['at']:g}", row) for row in found["factors"] if row["at"] in _SHOWN_FACTORS
     ]
-    for title, row in chosen:
-        lines.append(f"| {title} | {row['facts']:.1f} | {row['themes']:.1f} | {row['similarity']:.3f} |")
-    return "\n".join(lines)
+    rows = [
+        [title, f"{row['facts']:.1f}", f"{row['themes']:.1f}", f"{row['similarity']:.3f}"]
+        for title, row in chosen
+    ]
+    return markdown(["", "different facts, of 5", "themes", "cosine to the question"], rows)
 
 
 _SHOWN_WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9, 1.0)
 _SHOWN_FACTORS = (0.0625, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0)
 
 
-def _family(quality: Found, kind: str) -> list[str]:
+def _family(quality: BySet, kind: str) -> list[str]:
     first = next(iter(next(iter(quality.values())).values()))
     return [name for name in first["systems"] if name.startswith(f"{kind}-")]
-
-
-def _bound(system: str) -> bool:
-    return system in ("oracle", "random")

@@ -198,20 +198,6 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def section(found: Mapping[str, Any]) -> str:
-    """The table with what was measured."""
-    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
-    about = (
-        f"{found['abstracts']} abstracts of SciFact, split into chunks of at most so many tokens; "
-        f"{found['threads']} threads, every system in turn in one process, medians of {found['rounds']} "
-        "rounds. `dartboard index` reads, splits, encodes and writes; the others only encode. fastembed runs "
-        "the same ONNX file as dartboard, sentence-transformers the float32 weights it was made from. In "
-        "brackets: times the speed of `dartboard index`."
-    )
-    absent = f" Not installed: {', '.join(found['missing'])}." if found["missing"] else ""
-    return f"{about}\n\n{table(found)}\n\n{versions}.{absent} Script: `benchmarks/indexing.py`."
-
-
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
     main()

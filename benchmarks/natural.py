@@ -9,8 +9,7 @@ find on the clean set: facets on Perspectrum, the section asked for on jest, req
 
 Conditions: ``clean`` (the nearest 100 by vectors), ``hybrid`` (the 100 best by vectors and words; the share
 is of the best 5 and 10 in that order), ``text edits`` (five edited copies of every passage) and ``copies at
-.97`` (five copies by noise on the vector). Models: ``default``, any name that ``model_by_name`` knows, and
-``wordllama:FOLDER``, where FOLDER keeps the weights (``benchmarks/wheel_models.py``).
+.97`` (five copies by noise on the vector).
 
 Held-out sets are asked for by name and have a file of their own:
 
@@ -18,7 +17,7 @@ Held-out sets are asked for by name and have a file of their own:
         --out benchmarks/results/held_out.json
 
 What is measured already is kept, one model, set and condition at a time, as long as Dartboard still picks
-the same for its first queries; ``--fresh`` measures it again. ``benchmarks/tables.py`` makes the pages.
+the same for its first queries; ``--fresh`` measures it again. ``benchmarks/tables.py`` makes the tables.
 """
 
 import argparse
@@ -65,7 +64,7 @@ MEASURES = {
     "jest_versions": FACETS,
     "hotpotqa_dev200": "set_recall",
     "musique_train100": "set_recall",
-    "rgb_en_int": "set_recall",
+    "rgb_int_neutronrag": "set_recall",
     "rgb_en_fact": "set_recall",
     "scifact": "set_recall",
 }
@@ -80,7 +79,7 @@ EDITED = (
     "jest_versions",
     "hotpotqa_dev200",
     "musique_train100",
-    "rgb_en_int",
+    "rgb_int_neutronrag",
     "rgb_en_fact",
 )
 """Sets whose edited copies are embedded unless others are asked for; that of SciFact takes an hour."""
@@ -159,15 +158,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--sets", nargs="+", choices=[*MEASURES, *HELD_OUT])
     parser.add_argument("--conditions", nargs="+", choices=CONDITIONS, default=CONDITIONS)
-    parser.add_argument(
-        "--models", nargs="+", default=["default"], help="default, onnx:PATH, wordllama:FOLDER …"
-    )
+    parser.add_argument("--models", nargs="+", default=["default"], help="default, onnx:PATH …")
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "natural.json")
     options = parser.parse_args()
     bench = Bench(options.out, fresh=options.fresh)
     for name in options.models:
-        model = CachedModel(encoder(name))
+        model = CachedModel(model_by_name(name))
         for dataset in options.sets or MEASURES:
             for condition in options.conditions:
                 if condition == "text edits" and not options.sets and dataset not in EDITED:
@@ -176,15 +173,6 @@ def main() -> None:
                 new = bench.measure(model, dataset, condition)
                 took = f"{time.perf_counter() - started:.0f} s" if new else "kept"
                 print(f"{model.name}, {dataset}, {condition}: {took}", flush=True)
-
-
-def encoder(name: str) -> EmbeddingModel:
-    """A model by name."""
-    if name.startswith("wordllama:"):
-        from benchmarks.wheel_models import WordLlama
-
-        return WordLlama(Path(name.removeprefix("wordllama:")))
-    return model_by_name(name)
 
 
 class Bench:

@@ -33,7 +33,7 @@ from dartboard.evaluation.runner import answer
 from dartboard.types import Dataset, FloatArray
 
 ROOT = Path(__file__).parent.parent
-SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
+SETS = ("hotpotqa_dev200", "musique_train100", "rgb_int_neutronrag", "rgb_en_fact", "scifact")
 CONDITIONS: dict[str, dict[str, Any]] = {
     "clean": {},
     "copies at .97": {"cosine": 0.97},

@@ -1,6 +1,6 @@
 """How well does each retriever find what is relevant, alone and with Dartboard on top? BEIR SciFact.
 
-    python benchmarks/retrieval_quality.py [--parts retrievers copies rules codes triage]
+    python benchmarks/retrieval_quality.py
 
 Reads ``$DARTBOARD_DATA/scifact`` (default ``../shared/data``) and writes
 ``benchmarks/results/retrieval_quality.json``. A fitted α is judged on queries that did not help to fit it:
@@ -21,29 +21,25 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.datasets.near_copies import near_vectors
 from dartboard.embeddings import CachedModel, TaskType, default_model
 from dartboard.embeddings.cache import default_cache_path
+from dartboard.evaluation.tables import markdown
 from dartboard.retrievers import (
     AlphaFit,
     BM25Retriever,
     Candidates,
     ColbertRetriever,
     DenseRetriever,
-    FixedDimensional,
     HybridRetriever,
     fit_alpha,
     select_from,
 )
 from dartboard.retrievers.alpha_fit import measure_of
-from dartboard.retrievers.hybrid import ALPHA
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import RankingRetriever
-from dartboard.retrievers.token_codes import TokenCodec
 from dartboard.selection import Limits
 from dartboard.stores import Collection, Filter, Manifest, Record
 from dartboard.stores.memory import MemoryCollection, MemoryStore
-from dartboard.types import FloatArray
 
 POOL, CUT = 100, 10
 SHARD = 256
@@ -86,18 +82,11 @@ class KeptTokens:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parts = {"retrievers": retrievers, "copies": copies, "rules": rules, "codes": codes, "triage": triage}
-    parser.add_argument("--parts", nargs="+", default=list(parts), choices=list(parts))
-    options = parser.parse_args()
+    parser.parse_args()
     folder = Path(os.environ.get("DARTBOARD_DATA", "../shared/data")) / "scifact"
     if not folder.is_dir():
         sys.exit(f"{folder} is missing: set DARTBOARD_DATA to a folder that holds BEIR's scifact")
-    data = Data(folder)
-    for part in options.parts:
-        made = parts[part](data)
-        found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        found[part] = made
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    RESULTS.write_text(json.dumps({"retrievers": retrievers(Data(folder))}, indent=1) + "\n")
 
 
 class Data:
@@ -221,185 +210,6 @@ def retrievers(data: Data) -> dict[str, Any]:
     }
 
 
-def copies(data: Data, count: int = 5, cosine: float = 0.97) -> dict[str, Any]:
-    """The same with near-copies of every passage: its text, and vectors at this cosine; any copy counts."""
-    own = np.stack([record.embedding for record in data.records])
-    records = list(data.records)
-    for number in range(count):
-        noisy = near_vectors(own, cosine, np.random.default_rng(number))
-        records += [
-            Record(f"{record.id}#{number}", record.text, vector)
-            for record, vector in zip(data.records, noisy, strict=True)
-        ]
-    dense, words = DenseRetriever(data.model), BM25Retriever(data.model)
-    collection = MemoryStore().create("copies", data_collection(data).manifest)
-    collection.upsert(records)
-    rows = {}
-    for system in (dense, words, HybridRetriever([dense, words])):
-        found = {name: system.retrieve(collection, text, POOL) for name, text in data.queries.items()}
-        plain = {name: [one.chunk.id for one in candidates.found[:CUT]] for name, candidates in found.items()}
-        runs = {"alone": plain} | {how: dartboard(found, how) for how in RELEVANCES}
-        rows[system.name] = {
-            how: round(float(np.mean([distinct_recall(run[name], data.qrels[name]) for name in run])), 4)
-            for how, run in runs.items()
-        }
-        print(system.name, json.dumps(rows[system.name]), flush=True)
-    return {"copies": count, "cosine": cosine, "measure": "recall@10, any copy", "rows": rows}
-
-
-def distinct_recall(ranked: list[str], grades: dict[str, float]) -> float:
-    return len({id.partition("#")[0] for id in ranked} & set(grades)) / len(grades)
-
-
-def rules(data: Data) -> dict[str, Any]:
-    """Hybrid by other rules: what a missing BM25 score is, what scores are normalised over; at several α."""
-    hybrid = HybridRetriever([DenseRetriever(data.model), BM25Retriever()])
-    collection = data_collection(data)
-    tables = {
-        name: hybrid.member_scores(collection, Query(text), POOL) for name, text in data.queries.items()
-    }
-    everything = {
-        name: {hit.id: hit.score for hit in collection.search_text(text, len(data.corpus))}
-        for name, text in data.queries.items()
-    }
-    rows = {}
-    for how in ("minmax", "zscore"):
-        for missing in ("the last hit's", "0", "worked out"):
-            for over in ("all candidates", "the member's own"):
-                by_alpha = {}
-                for alpha in (0.3, 0.4, 0.5, 0.6, ALPHA, 0.8):
-                    run = {
-                        name: by_rule(table, everything[name], how, missing, over, alpha)
-                        for name, table in tables.items()
-                    }
-                    by_alpha[str(alpha)] = means(judged(run, data.qrels))
-                rows[f"{how}, missing score {missing}, over {over}"] = by_alpha
-    return {"rows": rows}
-
-
-def by_rule(
-    table: tuple[Candidates, FloatArray],
-    known: dict[str, float],
-    how: str,
-    missing: str,
-    over: str,
-    alpha: float,
-) -> list[str]:
-    candidates, member_scores = table
-    ids = candidates.ids
-    found = [set(member.ids) for member in candidates.members.values()]
-    stand_in = {
-        "the last hit's": lambda at, id: member_scores[1][at],
-        "0": lambda at, id: 0.0,
-        "worked out": lambda at, id: known.get(id, 0.0),
-    }[missing]
-    words = [member_scores[1][at] if id in found[1] else stand_in(at, id) for at, id in enumerate(ids)]
-    total = np.zeros(len(ids))
-    for scores, own, weight in ((member_scores[0], found[0], alpha), (np.array(words), found[1], 1 - alpha)):
-        base = scores if over == "all candidates" else scores[[id in own for id in ids]]
-        if not base.size:
-            continue
-        centre, spread = (base.min(), np.ptp(base)) if how == "minmax" else (base.mean(), base.std())
-        total += weight * (scores - centre) / (spread or 1.0)
-    return [ids[at] for at in np.argsort(-total, kind="stable")]
-
-
-def codes(data: Data) -> dict[str, Any]:
-    """Bytes a token, and what fewer bits cost: in the scores, and in the ranking of the dense top 200."""
-    model = data.tokens
-    tokens = {id: model.token_vectors([text])[0] for id, text in data.corpus.items()}
-    count = sum(map(len, tokens.values()))
-    queries = data.queries
-    near = {
-        id: [hit.id for hit in data_collection(data).search_vector(data.model.encode_query(text), 200)]
-        for id, text in queries.items()
-    }
-    asked = {id: model.token_vectors(text, task=TaskType.RETRIEVAL_QUERY)[0] for id, text in queries.items()}
-    wanted = sorted({id for ids in near.values() for id in ids})
-    exact = {id: sims(asked[id], [tokens[one] for one in near[id]]) for id in queries}
-    rows = {"float32": {"bytes_per_token": 4 * model.embedding_dim, **ranked(exact, near, data)}}
-    for bits in (8, 4, 2):
-        codec = TokenCodec(bits=bits)
-        back = {id: codec.vectors(codec.encode(tokens[id])) for id in wanted}
-        scores = {id: sims(asked[id], [back[one] for one in near[id]]) for id in queries}
-        errors = np.concatenate([(scores[id] - exact[id]) / len(asked[id]) for id in queries])
-        rows[f"{bits} bits"] = {
-            "bytes_per_token": codec.bytes_per_token(model.embedding_dim),
-            "error_per_query_token": {"mean": float(errors.mean()), "deviation": float(errors.std())},
-            **ranked(scores, near, data),
-        }
-        print(bits, json.dumps(rows[f"{bits} bits"]), flush=True)
-    mean = count / len(tokens)
-    for row in rows.values():
-        row["bytes_per_passage"] = round(row["bytes_per_token"] * mean)
-    return {"tokens_per_passage": round(mean, 1), "dimension": model.embedding_dim, "rows": rows}
-
-
-def triage(data: Data) -> dict[str, Any]:
-    """The share of the best 10 and 100 by MaxSim over everything that a triage passes on."""
-    queries = list(data.queries.values())[:100]
-    asked = [data.tokens.token_vectors(text, task=TaskType.RETRIEVAL_QUERY)[0] for text in queries]
-    everything = full_max_sim(asked, data)
-    order = np.argsort(-everything, axis=1, kind="stable")
-    rows = {}
-    ways = {
-        "embedding": ColbertRetriever(data.tokens, model=data.model, triage="embedding"),
-        "pooled": ColbertRetriever(data.tokens, model=data.model, triage="pooled"),
-        "fde 1024": ColbertRetriever(
-            data.tokens, model=data.model, triage="fde", encoding=FixedDimensional(dimension=1024)
-        ),
-        "fde 2048": ColbertRetriever(data.tokens, model=data.model, triage="fde"),
-        "fde 8192": ColbertRetriever(
-            data.tokens, model=data.model, triage="fde", encoding=FixedDimensional(dimension=8192)
-        ),
-    }
-    ids = np.array(list(data.corpus))
-    for name, retriever in ways.items():
-        collection = data.collection(retriever)
-        near = [[hit.id for hit in retriever.near(collection, Query(text), 400)] for text in queries]
-        row = {}
-        for depth in (100, 200, 400):
-            for top in (10, 100):
-                shares = [
-                    len(set(ids[best[:top]]) & set(one[:depth])) / top
-                    for best, one in zip(order, near, strict=True)
-                ]
-                row[f"of the best {top} in {depth}"] = round(float(np.mean(shares)), 4)
-        dimension = {"embedding": 0, "pooled": data.tokens.embedding_dim}.get(name) or int(
-            name.split()[-1] if name.startswith("fde") else 0
-        )
-        rows[name] = {"bytes_per_passage": 4 * dimension, **row}
-        print(name, json.dumps(rows[name]), flush=True)
-    return {"queries": len(queries), "rows": rows}
-
-
-def full_max_sim(asked: list[Any], data: Data) -> Any:
-    """``(queries, passages)``: MaxSim of every query with every passage."""
-    stacked = np.concatenate(asked)
-    starts = np.cumsum([len(one) for one in asked]) - np.array([len(one) for one in asked])
-    made = np.empty((len(asked), len(data.corpus)), dtype=np.float32)
-    for at, text in enumerate(data.corpus.values()):
-        nearest = (stacked @ data.tokens.token_vectors([text])[0].T).max(axis=1)
-        made[:, at] = np.add.reduceat(nearest, starts)
-        show("full MaxSim", at)
-    return made
-
-
-def data_collection(data: Data, kept: dict[int, MemoryCollection] = {}) -> MemoryCollection:  # noqa: B006
-    if id(data) not in kept:
-        kept[id(data)] = data.collection(DenseRetriever(data.model))
-    return kept[id(data)]
-
-
-def sims(query: Any, passages: list[Any]) -> Any:
-    return np.array([(query @ passage.T).max(axis=1).sum() for passage in passages])
-
-
-def ranked(scores: dict[str, Any], near: dict[str, list[str]], data: Data) -> dict[str, float]:
-    run = {id: [near[id][at] for at in np.argsort(-scores[id], kind="stable")[:POOL]] for id in scores}
-    return means(judged(run, data.qrels))
-
-
 def dartboard(found: dict[str, Candidates], relevance: str) -> dict[str, list[str]]:
     run = {}
     for id, candidates in found.items():
@@ -440,6 +250,32 @@ def read_qrels(path: Path) -> Qrels:
 def show(what: str, done: int) -> None:
     if sys.stderr.isatty():
         print(f"\r{what}: {done}  ", end="", file=sys.stderr, flush=True)
+
+
+def quality_table(found: dict[str, Any]) -> str:
+    """nDCG@10 / recall@10 of each retriever, alone and with Dartboard."""
+    rows = [
+        [name, _pair(row["alone"]), *(_pair(row["dartboard"][how]) for how in RELEVANCES)]
+        for name, row in found["retrievers"]["rows"].items()
+    ]
+    heads = ["nDCG@10 / recall@10", "alone", "+ Dartboard, by rank", "by distance", "by score"]
+    return markdown(heads, rows)
+
+
+def alpha_table(found: dict[str, Any]) -> str:
+    """α of two hybrids, fitted, and what it gives on held-out queries."""
+    rows = []
+    for name, fit in found["retrievers"]["alpha"].items():
+        low, high = fit["interval"]
+        shown = (fit["by_alpha"]["1.0"], fit["by_alpha"]["0.0"], fit["default"], fit["held_out"])
+        fitted = f"{fit['alpha']:.2f} ({low:.2f} to {high:.2f})"
+        rows.append([name, fitted, *(f"{value:.3f}" for value in shown)])
+    heads = ["nDCG@10", "α fitted (95 %)", "first alone", "second alone", "α = .7", "fitted, held out"]
+    return markdown(heads, rows)
+
+
+def _pair(row: dict[str, float]) -> str:
+    return f"{row['ndcg@10']:.3f} / {row['recall@10']:.3f}"
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import dartboard
 from benchmarks.measuring import ROOT, load
 from benchmarks.published import make_pool, published
-from benchmarks.tables import selection_table
+from benchmarks.speed_tables import selection as selection_table
 from dartboard import Chunk, DartboardConfig, DartboardRetriever, default_model
 from dartboard.engine import Engine
 from dartboard.selection import select, select_many

@@ -50,7 +50,6 @@ GROUPS = {
     "tests/retrievers/test_splade.py": "torch",
     "tests/test_deadline.py": "torch",
     "tests/test_rerankers.py": "torch",
-    "tests/test_trained_scorers.py": "torch",
     "tests/stores/test_milvus": "milvus",
     "tests/cli/test_demo.py": "demo",
     "tests/cli/test_app.py": "demo",

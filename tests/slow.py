@@ -28,7 +28,6 @@ LONG = (
     "tests/test_packaging.py",
     "tests/test_pages.py",
     "tests/test_rerankers.py",
-    "tests/test_trained_scorers.py",
 )
 """Ray, real models, Chromium; and files that take five seconds or more.
 

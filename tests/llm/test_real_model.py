@@ -15,7 +15,6 @@ from contextlib import redirect_stderr, redirect_stdout
 import httpx
 import pytest
 
-from benchmarks.answers import ask, prompt_of
 from benchmarks.language_models import SMOLLM2, served
 from dartboard.answering import answer_model
 from dartboard.cli.app import main
@@ -138,12 +137,3 @@ def test_every_verdict_of_a_judge_is_valid_or_unsure(url, version, given):
                 assert stands_in(verdict.evidence, [one.text for one in contexts])
             if not verdict.answered:
                 assert verdict.label == "UNSURE" and verdict.reason
-
-
-@pytest.mark.parametrize("instructed", [True, False])
-def test_the_benchmark_of_answers_asks_both_kinds_of_model(url, instructed):
-    prompt = prompt_of("When are the keys rotated?", [NOTES["keys.md"]])
-    with httpx.Client(timeout=PATIENCE) as client:
-        text, seconds = ask(client, url, prompt, instructed=instructed)
-    assert seconds > 0
-    assert text if instructed else "\n" not in text  # it may begin with the end of the line

@@ -4,46 +4,36 @@ import json
 
 import pytest
 
-from benchmarks import mining_kernels, mining_tables
-from benchmarks.mining_answers import measure_answers, measure_blindness
-from benchmarks.mining_kernels import KnowingJudge, Setting, measure_kernels, wordings
+from benchmarks import mining
+from benchmarks.mining import KnowingJudge, Setting, measure_answers, measure_kernels, wordings
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
 
-FOUND = json.loads(mining_tables.RESULTS.read_text(encoding="utf-8"))
+FOUND = json.loads(mining.RESULTS.read_text(encoding="utf-8"))
 
 
-def test_the_page_is_that_of_the_results():
-    advice = "run: python -m benchmarks.mining_tables"
-    assert mining_tables.PAGE.read_text(encoding="utf-8") == mining_tables.fresh_page(), advice
+def row_of(data, **setting):
+    wanted = {"votes": None, "wording": "title", "target": True, "sticky": False, **setting}
+    return next(row for row in data["rows"] if all(row[key] == value for key, value in wanted.items()))
 
 
 @pytest.mark.parametrize("name", ["HotpotQA", "MuSiQue"])
 def test_kernels_are_as_exact_as_asked(name):
     data = FOUND["a"][name]
     assert data["cases"] == {"HotpotQA": 200, "MuSiQue": 100}[name]
-    assert mining_tables.row_of(data, flips=0.0)["exact"] >= 0.95
-    noisy = mining_tables.row_of(data, flips=0.05)
+    assert row_of(data, flips=0.0)["exact"] >= 0.95
+    noisy = row_of(data, flips=0.05)
     assert min(noisy["by_seed"]) >= 0.85 and len(noisy["by_seed"]) == 3
-    assert noisy["exact"] > mining_tables.row_of(data, flips=0.05, votes=1)["exact"]
+    assert noisy["exact"] > row_of(data, flips=0.05, votes=1)["exact"]
 
 
 @pytest.mark.parametrize("name", ["RGB, two facets", "RGB, one fact"])
 def test_the_offline_judge_is_as_accurate_as_asked(name):
     data = FOUND["b"][name]
-    assert data["questions"] == 100
-    assert data["accuracy"]["share"] >= 0.97 and data["accuracy by facet"]["share"] >= 0.97
+    assert data["questions"] == 100 and data["accuracy"]["share"] >= 0.97
     wrong = data["positives"]["of"] - data["positives"]["count"]
     wrong += data["negatives"]["of"] - data["negatives"]["count"]
     assert len(data["errors"]) == wrong
-    assert all((one["query"], one["error"]) in mining_tables.CAUSES for one in data["errors"])
-
-
-def test_what_it_cannot_see_is_said():
-    page = mining_tables.PAGE.read_text(encoding="utf-8")
-    assert "What an offline judge cannot see" in page
-    for data in FOUND["c"].values():
-        assert data["exact kernels"]["share"] < 0.5 < data["denied"]["share"]
 
 
 TEXTS = {
@@ -95,7 +85,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_measurement_finds_what_is_there(folder, monkeypatch):
     settings = (Setting("title"), Setting("sub-question"), Setting("title", flips=0.05))
-    monkeypatch.setattr(mining_kernels, "SETTINGS", settings)
+    monkeypatch.setattr(mining, "SETTINGS", settings)
     found = measure_kernels(folder)
     assert (found["cases"], found["sizes"]) == (2, {2: 2})
     assert [row["exact"] for row in found["rows"][:2]] == [1.0, 1.0]
@@ -103,7 +93,7 @@ def test_the_measurement_finds_what_is_there(folder, monkeypatch):
     assert found["rows"][0]["calls"]["mean"] > 2
 
 
-def test_answers_and_blindness_are_counted(folder):
+def test_answers_are_counted(folder):
     found = measure_answers(folder)
     assert found["positives"]["of"] == 3 and found["positives"]["count"] == 2
     assert found["errors"][0] | {"answer": ""} == {
@@ -113,9 +103,6 @@ def test_answers_and_blindness_are_counted(folder):
         "error": "said NO",
     }
     assert (found["negatives"]["count"], found["sets"]["count"], found["wrong facts"]["count"]) == (3, 2, 1)
-    blind = measure_blindness(folder)
-    assert blind["denied"]["share"] == 1.0 and blind["whole kernel"]["share"] == 1.0
-    assert blind["with one left out"]["count"] >= 1
 
 
 def test_the_judge_speaks_in_its_own_words(folder):
@@ -138,31 +125,3 @@ def test_flips_come_as_often_as_they_should(folder):
     case = Case(id="q1", question="?")
     labels = [judge.judge(case, [documents["p1"]], attempt=attempt).label for attempt in range(4000)]
     assert 0.04 < labels.count("NO") / 4000 < 0.06 and labels.count("NO") == judge.flipped
-
-
-def test_nothing_was_lost_at_the_endpoint_that_fails():
-    found = FOUND["d"]
-    calm, killed = found["undisturbed"], found["killed"]
-    assert (found["faults"], calm["calls"], calm["missing"]) == (0.2, 1000, 0)
-    assert calm["counted as the server did"] is True and sum(calm["verdicts"].values()) == 1000
-    wrong = sum(count for kind, count in calm["happened"].items() if kind != "answer")
-    assert 0.15 < wrong / calm["requests"] < 0.25
-    assert (killed["kills"], killed["verdicts"], killed["kept twice"]) == (50, 1000, 0)
-    assert killed["same bytes"] is True and killed["asked again"] <= killed["at most"]
-
-
-def test_the_figures_of_the_example_are_those_of_its_file():
-    import yaml
-
-    from benchmarks.mining_adk import EXAMPLE
-
-    found = FOUND["e"]
-    text = (EXAMPLE / "mined" / "retrieval_dataset.yaml").read_text(encoding="utf-8")
-    written = yaml.load(text, Loader=yaml.CSafeLoader)
-    assert len(written["pairs"]) == found["pairs"] >= 30
-    for key, kind in (("positives", "positive_ctxs"), ("negatives", "negative_ctxs")):
-        assert sum(len(pair[kind]) for pair in written["pairs"]) == found[key]
-    for rate in ("false_positive", "false_negative"):
-        assert written["controls"][rate] == found["controls"][rate]
-    assert written["agreement"] == found["agreement"]
-    assert found["kernels"] == {"minimal": found["pairs"]}
