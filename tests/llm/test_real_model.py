@@ -15,15 +15,15 @@ from contextlib import redirect_stderr, redirect_stdout
 import httpx
 import pytest
 
-from benchmarks.language_models import SMOLLM2, served
 from dartboard.answering import answer_model
 from dartboard.cli.app import main
-from dartboard.embeddings.model_files import PackageFile, verified_path
+from dartboard.embeddings.model_files import verified_path
 from dartboard.errors import ModelError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges import OpenAIJudge
 from dartboard.mining.judges.evidence import stands_in
+from tests.llm.model_server import SMOLLM2, served
 
 pytest.importorskip("xllamacpp", reason="no xllamacpp: pip install xllamacpp")
 
@@ -37,11 +37,8 @@ PATIENCE = 300.0
 
 @pytest.fixture(scope="module")
 def url():
-    (requirement, path), *_ = SMOLLM2.parts
-    package, _, version = requirement.partition("==")
-    file = PackageFile(package=package, version=version, path=path, size=SMOLLM2.size, sha256=SMOLLM2.sha256)
     try:
-        weights = verified_path(file)
+        weights = verified_path(SMOLLM2)
     except ModelError as error:
         pytest.skip(str(error))
     # A small context: it repeats itself until that is full.
