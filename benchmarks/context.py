@@ -42,12 +42,12 @@ from dartboard.embeddings.texts import count_tokens  # noqa: E402
 from dartboard.engine import Engine  # noqa: E402
 from dartboard.engine.chunk_writer import ChunkWriter, split  # noqa: E402
 from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, standalone  # noqa: E402
-from dartboard.evaluation.significance import bootstrap, compare_columns  # noqa: E402
 from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
 from dartboard.ingest.documents import digest  # noqa: E402
 from dartboard.mining.judges.answer_judge import first_match  # noqa: E402
 from dartboard.selection import MMR  # noqa: E402
 from dartboard.selection.adjacency import spread_to_neighbours  # noqa: E402
+from dartboard.statistics import bootstrap, compare  # noqa: E402
 from dartboard.stores.memory import MemoryStore  # noqa: E402
 from dartboard.types import Chunk  # noqa: E402
 
@@ -303,7 +303,7 @@ def sections_table(found: Mapping[str, Any]) -> str:
 
 def _cells(rows: Mapping[str, Any], name: str, repeats: Any) -> dict[str, Any]:
     low, high = bootstrap(rows[name])
-    against = compare_columns(rows[OURS], rows[name])
+    against = compare(rows[OURS], rows[name])
     return {
         str(budget): {
             "mean": float(rows[name][:, at].mean()),

@@ -24,7 +24,7 @@ from dartboard.datasets import load_text  # noqa: E402
 from dartboard.datasets.text_dataset import embedded_text  # noqa: E402
 from dartboard.embeddings import CachedModel, default_model  # noqa: E402
 from dartboard.engine import Engine  # noqa: E402
-from dartboard.evaluation.significance import compare_columns  # noqa: E402
+from dartboard.statistics import compare  # noqa: E402
 from dartboard.stores import Record  # noqa: E402
 from dartboard.stores.memory import MemoryStore  # noqa: E402
 
@@ -80,7 +80,7 @@ def measured(model: CachedModel, retriever: str) -> dict[str, Any]:
                 ]
             )
     columns = {name: np.array(values, dtype=float) for name, values in rows.items()}
-    against = compare_columns(columns["version"][:, 1:2], columns["relevance"][:, 1:2])[0]
+    against = compare(columns["version"][:, 1:2], columns["relevance"][:, 1:2])[0]
     return {
         "queries": len(text.queries),
         "means": {

@@ -18,7 +18,7 @@ from dartboard.evaluation import Content, Judgements, Scores, System, evaluate
 from dartboard.evaluation.measures import Measure
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import answer
-from dartboard.evaluation.significance import bootstrap, compare_columns, holm
+from dartboard.statistics import bootstrap, compare, holm
 from dartboard.types import Dataset
 
 ROOT = Path(__file__).parent.parent
@@ -85,10 +85,7 @@ def measured(
         )
     for measure in ("set_recall@5", "set_recall@10"):
         base = scores[first].values[measure][:, None]
-        p_values = {
-            name: compare_columns(scores[name].values[measure][:, None], base)[0].permutation_p
-            for name in others
-        }
+        p_values = {name: compare(scores[name].values[measure][:, None], base)[0].p for name in others}
         for name, p in holm(p_values).items():
             rows[name][measure]["p"] = p
     return rows

@@ -39,7 +39,7 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks.measuring import data_folder  # noqa: E402
 from benchmarks.rivals import VRSD, AdaGReS  # noqa: E402
-from dartboard.calibration.statistics import Evidence, fit_sigma  # noqa: E402
+from dartboard.calibration import Evidence, fit_sigma  # noqa: E402
 from dartboard.datasets import load_dataset, progress_bar, with_redundancy  # noqa: E402
 from dartboard.datasets.near_copies import EDITS  # noqa: E402
 from dartboard.embeddings import CachedModel, EmbeddingModel  # noqa: E402

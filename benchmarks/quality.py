@@ -131,7 +131,7 @@ def measured(dataset: Dataset, base: FloatArray) -> dict[str, Any]:
         for system, compared in record["comparisons"][f"{MEASURE}@{k}"].items():
             scores[system][f"@{k}"] |= {
                 "difference": compared["difference"],
-                "p": compared["permutation_holm"],
+                "p": compared["p_holm"],
             }
     return {
         "queries": record["judged"],

@@ -28,7 +28,7 @@ from dartboard.datasets import load_text, progress_bar  # noqa: E402
 from dartboard.datasets.text_dataset import embedded_text  # noqa: E402
 from dartboard.embeddings import CachedModel, default_model  # noqa: E402
 from dartboard.engine import Engine  # noqa: E402
-from dartboard.evaluation.significance import bootstrap, compare_columns  # noqa: E402
+from dartboard.statistics import bootstrap, compare  # noqa: E402
 from dartboard.stores import Record  # noqa: E402
 from dartboard.stores.memory import MemoryStore  # noqa: E402
 
@@ -103,7 +103,7 @@ def measured(
     systems = {}
     for name, values in columns.items():
         low, high = bootstrap(values)
-        against = compare_columns(columns[OURS], values)
+        against = compare(columns[OURS], values)
         systems[name] = {
             f"@{k}": {
                 "mean": float(values[:, at].mean()),

@@ -34,7 +34,6 @@ from dartboard.selection import (
     from_log_probs,
 )
 from dartboard.selection.adjacency import spread_to_neighbours
-from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import distances, prepared, row_dots, unit_rows
 from dartboard.selection.methods import check_page, method_of, with_pages_before
 from dartboard.selection.pool_builders import distinct_rows, with_lowest
@@ -160,8 +159,6 @@ class DartboardRetriever:
             return "cosine"
         if self.config.distance == "euclidean":
             raise ConfigError("the hybrid variant compares passages by cosine: set distance='scaled_cosine'")
-        if self.calibration is not None and self.calibration.temperature:
-            self.calibration.temperature.check(self.cross_encoder)
         return "hybrid"
 
     @overload
@@ -380,11 +377,10 @@ class DartboardRetriever:
         )
 
     def sigma_source(self, sigma: Sigma, options: SearchOptions) -> str:
-        """Where a σ came from. Under ``"auto"`` only a calibration gives σ, or the rule another divisor."""
+        """Where a σ came from. Under ``"auto"`` only a calibration gives it."""
         if self.calibration is None or options.sigma != "auto" or options.reranker == "crossencoder":
             return sigma.source
-        ruled = self.calibration.kind == "divisor" and sigma.source == "candidates"
-        return "calibration" if ruled or sigma.source == "given" else sigma.source
+        return "calibration" if sigma.source == "given" else sigma.source
 
     def _options(self, given: SearchOptions | None, changes: SearchKeywords, function: str) -> SearchOptions:
         if given is None and changes.get("token_budget") is not None:
@@ -475,15 +471,12 @@ class DartboardRetriever:
             scaling = self.config.score_scaling
             pool = crossencoder_pool(scorer, asked, texts, options.sigma, scaling, weights, groups)
             return replace(pool, preference=_preference(candidates, options))
-        sigma, divisor, temperature = options.sigma, DIVISOR, options.sigma
+        sigma = options.sigma
         if sigma == "auto" and self.calibration is not None:
-            sigma, divisor = self.calibration.sigma_or_rule()
-            if self.calibration.temperature is not None:
-                temperature = self.calibration.temperature.value_or_auto()
+            sigma = self.calibration.sigma_or_auto()
         building: dict[str, Any] = {
-            "sigma": temperature if variant == "hybrid" and self._tokens is None else sigma,
+            "sigma": options.sigma if variant == "hybrid" and self._tokens is None else sigma,
             "model_sigma": self.embedding_model.sigma if self.config.distance == "scaled_cosine" else None,
-            "divisor": divisor,
             "groups": groups,
             "ranking": ranking,
             "weights": weights,
@@ -495,7 +488,7 @@ class DartboardRetriever:
             distance = self.config.distance
             pool = from_embeddings(questions, candidates.vectors, distance=distance, **building)
         if variant == "hybrid" and scorer is not None:
-            return hybrid_pool(scorer, asked, texts, temperature, pool, weights)
+            return hybrid_pool(scorer, asked, texts, options.sigma, pool, weights)
         return pool
 
     def count_tokens(self, chunks: Sequence[Chunk], tokenizer: Tokenizer | None = None) -> list[int]:

@@ -24,6 +24,7 @@ LEVELS = [
         "file_lock",
         "lazy",
         "plugins",
+        "statistics",
         "plain_text",
         "wrong_names",
     },

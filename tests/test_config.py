@@ -58,7 +58,7 @@ def test_out_of_range_names_the_range(change, says):
 
 def _calibrated(sigma):
     estimate = Estimate(value=sigma, low=sigma, high=sigma, pairs=99)
-    return Calibration(kind="sigma", reason="measured", sigma=estimate, divisor=estimate)
+    return Calibration(kind="sigma", reason="measured", sigma=estimate)
 
 
 SIGMA_DOORS = {

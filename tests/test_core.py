@@ -10,7 +10,6 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pair_scores import rescaled
 from dartboard.search_options import SearchOptions
 from dartboard.selection import in_order_of
-from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import log_kernel
 from dartboard.types import RetrievalResult
 from tests import tea
@@ -313,26 +312,25 @@ def test_the_default_model_end_to_end(variant):
 
 
 def calibration(kind, model=""):
-    made = Estimate(value=0.2, low=0.1, high=0.3, pairs=40), Estimate(value=2.0, low=1.5, high=2.5, pairs=40)
-    return Calibration(kind=kind, reason="", sigma=made[0], divisor=made[1], model=model)
+    made = Estimate(value=0.2, low=0.1, high=0.3, pairs=40)
+    return Calibration(kind=kind, reason="", sigma=made, model=model)
 
 
 def test_a_calibration_says_what_auto_means():
     model = WordBag()
     sigmas = {}
-    for kind in ("default", "sigma", "divisor"):
+    for kind in ("default", "sigma"):
         dart = DartboardRetriever(DartboardConfig(), model, calibration=calibration(kind, model.fingerprint))
         meta = dart.search(QUERY, CORPUS).metadata
         sigmas[kind] = meta["sigma"]
         assert meta["sigma_source"] == ("candidates" if kind == "default" else "calibration")
     assert sigmas["sigma"] == 0.2
-    assert sigmas["divisor"] == pytest.approx(DIVISOR / 2 * sigmas["default"])
     given = DartboardRetriever(DartboardConfig(sigma=0.5), model, calibration=calibration("sigma"))
     assert given.search(QUERY, CORPUS).metadata["sigma_source"] == "given"
     tokens = DartboardRetriever(
-        DartboardConfig(), model, model.encode(["tea", "hills"]), calibration=calibration("divisor")
+        DartboardConfig(), model, model.encode(["tea", "hills"]), calibration=calibration("sigma")
     )
-    assert tokens.search(QUERY, CORPUS).metadata["sigma"] == pytest.approx(sigmas["divisor"])
+    assert tokens.search(QUERY, CORPUS).metadata["sigma"] == pytest.approx(sigmas["sigma"])
 
 
 def test_a_calibration_of_another_model_is_refused():

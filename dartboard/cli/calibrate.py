@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,17 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dartboard.calibration import Calibration, Estimate, Temperature
+    from dartboard.calibration import Calibration, Estimate
     from dartboard.embeddings import EmbeddingModel
     from dartboard.retrievers.alpha_fit import AlphaFit
     from dartboard.types import Dataset
-
-
-class Variant(StrEnum):
-    """What is calibrated: σ alone, or also the temperature of a pair scorer's scores."""
-
-    COSINE = "cosine"
-    HYBRID = "hybrid"
 
 
 class Measure(StrEnum):
@@ -60,10 +53,6 @@ def calibrate(
         ),
     ] = 5,
     cosine: Annotated[float, typer.Option(help="How close these copies are.", min=0.5, max=0.9999)] = 0.95,
-    variant: Annotated[
-        Variant,
-        typer.Option(help="hybrid also fits the temperature of the pair scores, which takes longer."),
-    ] = Variant.COSINE,
     alpha: Annotated[
         bool, typer.Option("--alpha", help="Also fit the share of the embeddings in a hybrid with BM25.")
     ] = False,
@@ -78,22 +67,19 @@ def calibrate(
     """Estimate σ from queries whose passages are known.
 
     σ is the spread of a query around what it means. From pairs of queries and passages it is estimated
-    by maximum likelihood, with a 95 % interval; so is the divisor of the rule that takes σ from the
-    candidates. Half of the queries fit them. The other half decides, on the corpus as it is and with
-    near-copies added, whether either beats the rule as it comes by more than chance (a permutation test
-    over queries, p < .05). Few or contradictory pairs keep the rule.
+    by maximum likelihood, with a 95 % interval. Half of the queries fit it. The other half decides, on the
+    corpus as it is and with near-copies added, whether it beats the rule that takes σ from the candidates by
+    more than chance (a permutation test over queries, p < .05). Few or contradictory pairs keep the rule.
 
     Do you want k passages that cover many aspects? Then judge facets: which passages say the same thing, in
     qrels/subtopics.txt of a BEIR folder (query, facet, passage, grade). The trial then counts the facets
-    found among k picks, on the corpus as it is, and the divisor is the one of a small grid that finds most
-    of them on the first half. --measure says which of the two is counted. Do you want all passages that
-    answer a query? Then use recall.
+    found among k picks, on the corpus as it is. --measure says which of the two is
+    counted. Do you want all passages that answer a query? Then use recall.
 
     Where texts are known, near-duplicates are removed before every trial, as in a search.
 
-    With --variant hybrid, the temperature of the pair scores (late interaction over the default model) is
-    fitted and tried out in the same way: about a second a query. With --alpha, so is α of the hybrid
-    retriever; it is kept only where it beats .7 on held-out queries.
+    With --alpha, α of the hybrid retriever is fitted, too; it is kept only where it beats .7 on held-out
+    queries.
 
     With --store, an index keeps all that and uses it from then on: σ is what "auto" means there.
 
@@ -103,7 +89,6 @@ def calibrate(
       dartboard calibrate --dataset mine --out calibration.json
       dartboard calibrate --dataset mine --measure facets -k 10
       dartboard calibrate --dataset mine --alpha --store index.dartboard
-      dartboard calibrate --dataset mine --variant hybrid
 
     \b
     Then, in Python:
@@ -114,7 +99,6 @@ def calibrate(
     from dartboard.cli.common_options import load_model
     from dartboard.cli.console import messages, results
     from dartboard.datasets import load_dataset, progress_bar, with_redundancy
-    from dartboard.embeddings import LateInteraction, default_model
     from dartboard.retrievers.hybrid import ALPHA
     from dartboard.stores.urls import without_password
 
@@ -127,31 +111,19 @@ def calibrate(
         labelled = room.labelled_by(loaded)
         counted = room.measure_for(labelled, None if measure is None else measure.value)
         held = len(loaded.queries) - len(loaded.queries) // 2
-        steps = 2 * held if counted == "recall" else len(loaded.queries) + held
+        steps = 2 * held if counted == "recall" else held
         copied = None
-        if counted == "recall" or variant is Variant.HYBRID:
+        if counted == "recall":
             copied = with_redundancy(loaded, copies=copies, cosine=cosine, seed=seed)
         found = room.calibrate(
             labelled,
-            room.labelled_by(copied) if copied is not None and counted == "recall" else None,
+            room.labelled_by(copied) if copied is not None else None,
             measure=counted,
             model=model.fingerprint,
             k=k,
             seed=seed,
             progress=lambda done: listen("try on held-out queries", done, steps),
         )
-        if variant is Variant.HYBRID:
-            _check_texts(loaded, "--variant hybrid")
-            total = len(loaded.queries) + (len(loaded.queries) + 1) // 2
-            temperature = room.calibrate_temperature(
-                loaded,
-                LateInteraction(default_model(), cache_bytes=_TOKEN_CACHE),
-                copied,
-                k=k,
-                seed=seed,
-                progress=lambda done: listen("score pairs of texts", done, total),
-            )
-            found = replace(found, temperature=temperature)
         fit = None
         if alpha:
             _check_texts(loaded, "--alpha")
@@ -188,13 +160,8 @@ def _keep(found: "Calibration", fit: "AlphaFit | None", store: str, collection: 
 
 _CHOICES = {
     "sigma": "σ = {0.sigma.value:.3f} for every query",
-    "divisor": "σ from the candidates of each query, by the rule with the divisor {0.divisor.value:.2f}",
     "default": "the rule as it comes: σ from the candidates of each query",
 }
-
-
-_TOKEN_CACHE = 1024**3
-"""Bytes of token vectors to keep: passages recur among the candidates of many queries."""
 
 
 def _check_texts(dataset: "Dataset", option: str) -> None:
@@ -210,12 +177,7 @@ def _check_texts(dataset: "Dataset", option: str) -> None:
 def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
     from dartboard.plain_text import counted
 
-    fits = {"σ": found.sigma, "divisor of the rule": found.divisor}
-    units = {"divisor of the rule": "facets"} if found.measure == "facets" else {}
-    if found.temperature is not None:
-        fits["temperature of the scores"] = found.temperature.estimate
-    console.print(f"[bold]{name}[/bold]")
-    console.print(_fits(fits, units))
+    console.print(_fit(found.sigma))
     if found.missed:
         console.print(
             f"{counted(found.missed, 'pair')} more could not be used: the passage is not "
@@ -224,34 +186,19 @@ def _draw(console: "Console", found: "Calibration", name: str, out: Path | None)
     if found.held_out:
         what = {"recall": f"recall@{found.k}", "facets": f"share of facets among {found.k} picks"}
         title = f"{what[found.measure]} on held-out queries"
-        console.print(_trial(title, found.held_out, "p against the rule", found.p_values))
+        console.print(_trial(title, found))
     console.print(f"Use [bold]{_CHOICES[found.kind].format(found)}[/bold]: {found.reason}.")
-    if found.temperature is not None:
-        _draw_temperature(console, found.temperature, found.k)
     if out is not None:
         console.print(
             f"Written to {out}. In Python: DartboardRetriever(…, calibration=Calibration.load({str(out)!r}))"
         )
 
 
-def _draw_temperature(console: "Console", found: "Temperature", k: int) -> None:
-    if found.held_out:
-        p_values = {} if found.p_value is None else {"fitted": found.p_value}
-        title = f"hybrid: recall@{k} on held-out queries"
-        console.print(_trial(title, found.held_out, "p against auto", p_values))
-    choice = {
-        "fitted": f"temperature = {found.estimate.value:.3g} for every query",
-        "auto": "the standard deviation of each query's scores",
-    }[found.kind]
-    console.print(f"In the hybrid variant use [bold]{choice}[/bold]: {found.reason}.")
-
-
-def _fits(fits: "dict[str, Estimate]", units: dict[str, str]) -> "Table":
+def _fit(fit: "Estimate") -> "Table":
     from rich.table import Table
 
     table = Table("", "estimate", "95 % interval", "from", box=None, pad_edge=False, header_style="bold")
-    for label, fit in fits.items():
-        table.add_row(label, *_known(fit), f"{fit.pairs} {units.get(label, 'pairs')}")
+    table.add_row("σ", *_known(fit), f"{fit.pairs} pairs")
     return table
 
 
@@ -263,15 +210,13 @@ def _known(fit: "Estimate") -> tuple[str, str]:
     return f"{fit.value:.3g}", f"{fit.interval}{wide}"
 
 
-def _trial(
-    title: str, held_out: dict[str, dict[str, float]], against: str, p_values: dict[str, float]
-) -> "Table":
+def _trial(title: str, found: "Calibration") -> "Table":
     from rich.table import Table
 
-    corpora = list(next(iter(held_out.values())))
-    table = Table(title, *corpora, against, box=None, pad_edge=False, header_style="bold")
-    for kind, by_corpus in held_out.items():
-        p = f"{p_values[kind]:.3f}" if kind in p_values else ""
+    corpora = list(found.held_out["default"])
+    table = Table(title, *corpora, "p against the rule", box=None, pad_edge=False, header_style="bold")
+    for kind, by_corpus in found.held_out.items():
+        p = f"{found.p_value:.3f}" if kind == "sigma" else ""
         table.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora), p)
     return table
 

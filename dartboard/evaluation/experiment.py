@@ -32,7 +32,7 @@ from dartboard.evaluation.registry import AvailableSystems, choose
 from dartboard.evaluation.runner import Listener, RemoteRunner, Runs, answer, identity, silent
 from dartboard.evaluation.sensitivity import redundancy_levels, sigma_sweep
 from dartboard.evaluation.settings import REFERENCE, EvaluationConfig
-from dartboard.evaluation.significance import bootstrap, compare_columns, holm
+from dartboard.statistics import bootstrap, compare, holm
 from dartboard.types import Dataset
 
 DIGITS = 6
@@ -184,7 +184,7 @@ def comparisons(scores: Mapping[str, Scores], reference: str, config: Evaluation
         return {}
     base = scores[reference].values
     pairs = [(measure, name) for measure in base for name in others]
-    compared = compare_columns(
+    compared = compare(
         np.stack([scores[name].values[measure] for measure, name in pairs], axis=1),
         np.stack([base[measure] for measure, _ in pairs], axis=1),
         resamples=config.resamples,
@@ -193,13 +193,8 @@ def comparisons(scores: Mapping[str, Scores], reference: str, config: Evaluation
     found = dict(zip(pairs, compared, strict=True))
     table: dict[str, dict[str, Any]] = {}
     for measure in base:
-        by_permutation = holm({name: found[measure, name].permutation_p for name in others})
-        by_t = holm({name: found[measure, name].t_p for name in others})
-        table[measure] = {
-            name: asdict(found[measure, name])
-            | {"permutation_holm": by_permutation[name], "t_holm": by_t[name]}
-            for name in others
-        }
+        corrected = holm({name: found[measure, name].p for name in others})
+        table[measure] = {name: asdict(found[measure, name]) | {"p_holm": corrected[name]} for name in others}
     return table
 
 

@@ -177,9 +177,9 @@ def _row(record: Mapping[str, Any], system: str, quality: str) -> Row:
     compared = record["comparisons"].get(quality, {}).get(system)
     verdict: Verdict = "reference"
     if compared is not None:
-        sure = compared["permutation_holm"] < LEVEL
+        sure = compared["p_holm"] < LEVEL
         verdict = ("ahead" if compared["difference"] > 0 else "behind") if sure else "no difference"
-    shown = compared or {"difference": 0.0, "permutation_holm": 1.0, "wins": 0, "ties": 0, "losses": 0}
+    shown = compared or {"difference": 0.0, "p_holm": 1.0, "wins": 0, "ties": 0, "losses": 0}
     return Row(
         system=system,
         mean=measured[quality]["mean"],
@@ -188,7 +188,7 @@ def _row(record: Mapping[str, Any], system: str, quality: str) -> Row:
         cells={name: measured[name]["mean"] for name in headline_measures(record)},
         verdict=verdict,
         difference=shown["difference"],
-        p=shown["permutation_holm"],
+        p=shown["p_holm"],
         wins=shown["wins"],
         ties=shown["ties"],
         losses=shown["losses"],

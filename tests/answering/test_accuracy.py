@@ -96,7 +96,7 @@ def test_the_measure_stands_beside_the_others(measured_before, tmp_path):
         assert found["mean"] == pytest.approx(sum(right) / 7, abs=1e-6)
         assert found["low"] <= found["mean"] <= found["high"]
     assert set(record["comparisons"]["answer@5"]) == {"cosine", "random", "oracle"}
-    assert "permutation_holm" in record["comparisons"]["answer@5"]["cosine"]
+    assert "p_holm" in record["comparisons"]["answer@5"]["cosine"]
     assert told[0].tasks == calls and told[0].known == 0 and told[0].usage.calls == calls <= 28
     assert heard[-1] == ("Asking openai:m", calls, calls)
 

@@ -296,7 +296,6 @@ def test_a_calibration_is_kept_with_the_collection():
             kind="sigma",
             reason="it won",
             sigma=estimate,
-            divisor=Estimate(value=4.0, low=3.0, high=5.0, pairs=9),
             model=engine.model.fingerprint,
         )
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from dartboard.datasets.records import need_file
 from dartboard.datasets.safe_yaml import read_fields
-from dartboard.evaluation.significance import bootstrap
+from dartboard.statistics import bootstrap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
