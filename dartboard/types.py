@@ -295,15 +295,15 @@ class RetrievalResult:
         return self.chunks[0] if self.chunks else None
 
     def __repr__(self) -> str:
-        from dartboard.explain.terminal import as_text
-        from dartboard.explain.view import view_of
+        from dartboard.explain.result_view import view_of
+        from dartboard.explain.text_table import as_text
 
-        return as_text(view_of(self, board=False))
+        return as_text(view_of(self, with_map=False))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a map of the passages, gains and coverage, and their texts."""
-        from dartboard.explain.html import as_html
-        from dartboard.explain.view import view_of
+        from dartboard.explain.html_card import as_html
+        from dartboard.explain.result_view import view_of
 
         return as_html(view_of(self))
 

@@ -11,7 +11,7 @@ from dartboard.embeddings.descriptions import ModelDescription
 from dartboard.engine import load_settings
 from dartboard.errors import ConfigError
 from dartboard.evaluation.registry import check_names
-from dartboard.explain.set_comparison import sigma_range
+from dartboard.explain.exploration import sigma_range
 from dartboard.search_options import SearchOptions
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 

@@ -161,7 +161,7 @@ def _print_sources(console: "Console", answer: "Answer") -> None:
     from rich.text import Text
 
     from dartboard.answering.answer import NO_PASSAGES
-    from dartboard.explain.terminal import first_lines, title_line
+    from dartboard.cli.passages import first_lines, title_line
 
     if answer.finish_reason == NO_PASSAGES:
         console.print("Nothing found: the index is empty, or nothing in it matches. Nobody was asked.")

@@ -18,7 +18,6 @@ from dartboard.cli.demo import Comparison, Outcome, Pick
 from dartboard.datasets.demo import Question, questions
 from dartboard.embeddings import CachedModel, EmbeddingModel
 from dartboard.embeddings.vectors import Vectors
-from dartboard.explain.terminal import can_draw
 
 _SIGMA_SOURCES = {
     "candidates": "no weight to set: σ = {:.3f} came from the candidates",
@@ -142,7 +141,7 @@ def _explained(console: Console, pick: Pick) -> Group:
         (f"  {pick.chunk_id}", "dim"),
     )
     room = max(20, console.width - 3)
-    body = textwrap.wrap(pick.text, room, max_lines=2, placeholder=" …" if can_draw(console) else " ...")
+    body = textwrap.wrap(pick.text, room, max_lines=2, placeholder=" …")
     others = [name for name in pick.stands_for if name != pick.chunk_id]
     stands = textwrap.wrap(f"stands for {len(others)} more: {', '.join(others)}", room) if others else []
     return Group(
@@ -152,7 +151,7 @@ def _explained(console: Console, pick: Pick) -> Group:
 
 def _bar(console: Console, pick: Pick, width: int) -> Text:
     """What was covered before, what this pick adds, and what is left."""
-    before, added, left = "▒█·" if can_draw(console) else "=#."
+    before, added, left = "▒█·"
     end = round(width * pick.coverage)
     start = min(round(width * (pick.coverage - pick.gain)), end)
     return Text.assemble(

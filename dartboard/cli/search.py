@@ -75,6 +75,6 @@ def search(
         print(json.dumps(as_record(result), indent=2, ensure_ascii=False))
         return
     from dartboard.cli.console import results
-    from dartboard.explain.terminal import print_result
+    from dartboard.cli.passages import print_result
 
     print_result(results(), result, explain=explain)

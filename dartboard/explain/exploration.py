@@ -1,159 +1,212 @@
 """Inspect one question: its candidates, the picks of several methods, and the reasons.
 
 :func:`explore` finds candidates and selects from them exactly as :meth:`~dartboard.engine.Engine.search`
-does, by nearest neighbours, MMR and Dartboard, and returns what a page needs to show the selection.
+does, by nearest neighbours, MMR and Dartboard, and returns what a page needs to show the selection: plain
+values under the names of the JSON, candidates by their place in the list.
 """
 
-import math
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 
+from dartboard.config import RerankerType
 from dartboard.deadline import check
+from dartboard.embeddings.base import PairScorer
+from dartboard.embeddings.vectors import Scores
 from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
-from dartboard.explain.layout import KIND, Layout, radial_layout
-from dartboard.explain.search_session import SearchSession
-from dartboard.explain.set_comparison import (
-    PickedSet,
-    Survival,
-    overlap,
-    picked_set,
-    sigma_range,
-    survival,
-)
-from dartboard.explain.trace import Step, Trace, trace
-from dartboard.relevance import Relevance, assess
-from dartboard.retrievers.candidates import Share
+from dartboard.explain.layout import KIND, radial_layout
+from dartboard.explain.picked_sets import PickedSet, overlap, picked_set
+from dartboard.explain.trace import DESCRIBED, Step, trace
+from dartboard.relevance import assess
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query
 from dartboard.search_options import SearchKeywords, SearchOptions
-from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
+from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, TopK
 from dartboard.selection.auto_sigma import auto_sigma
-from dartboard.selection.kernels import Auto
+from dartboard.selection.kernels import Auto, distances, row_dots, unit_rows
+from dartboard.selection.methods import check_page, with_pages_before
 from dartboard.selection.questions import check_weights
-from dartboard.types import Chunk, FloatArray
+from dartboard.stores.base import read_snapshot
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray
+
+SWEEP_STEPS = 25
+REACH = 8.0
+"""σ is tried from an eighth of the automatic value to eight times it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigmaUsed:
-    """The σ in use and its origin, the automatic σ, and a range to try."""
+    """The σ in use."""
+
+    __pydantic_config__ = DESCRIBED
 
     value: float
+    """As it was used."""
     source: str
+    """Where it comes from: given, calibration, candidates, model, fallback, scores."""
     auto: float
+    """What `auto` is for this question."""
     low: float
+    """The smallest worth trying; the scale is logarithmic."""
     high: float
-
-    @classmethod
-    def of(cls, value: float, source: str, auto: float) -> "SigmaUsed":
-        """Add a range around both values."""
-        low, high = sigma_range(auto)
-        return cls(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
+    """The largest worth trying."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundBy:
+    """A candidate's place in one member of the retriever."""
+
+    __pydantic_config__ = DESCRIBED
+
+    rank: int
+    """From 1."""
+    score: float | None
+    """That member's own score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExploredCandidate:
+    """A candidate."""
+
+    __pydantic_config__ = DESCRIBED
+
+    id: str
+    """The passage's id."""
+    text: str
+    """The passage."""
+    title: str | None
+    """Its title, if it has one."""
+    source: str | None
+    """The document that it is from, if that is known."""
+    metadata: dict[str, Any]
+    """What is known of the passage."""
+    similarity: float
+    """Cosine to the question; of several, to the nearest."""
+    distance: float
+    """Scaled cosine distance to the question, (1 - cosine) / 2."""
+    retriever_score: float | None
+    """The retriever's own score; null for what it did not find."""
+    retriever_rank: int
+    """Its place in the retriever's list, from 1; the best one of several questions."""
+    shares: dict[str, FoundBy]
+    """Rank and score by each member of the retriever."""
+    probability: float
+    """P(t|q): how probably the question means this one; sums to 1."""
+    tokens: int
+    """Its length as a token budget counts it."""
+    x: float | None
+    """On the map, the question at 0, 0; null without one."""
+    y: float | None
+    """On the map, upwards; null without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapLayout:
+    """How the map was made."""
+
+    __pydantic_config__ = DESCRIBED
+
+    stress: float
+    """Kruskal's stress-1 of the lengths between candidates; 0 is perfect."""
+    kind: str
+    """The kind of map: radial MDS."""
+    radius_of_one: float
+    """How far from the middle a distance of 1 to the question is: exact."""
+    length_of_one: float
+    """How long a distance of 1 between candidates is, on the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One of several questions."""
+
+    __pydantic_config__ = DESCRIBED
+
+    text: str
+    """The question."""
+    weight: float
+    """Its share in the whole, of 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Dartboard's picks along σ."""
+
+    __pydantic_config__ = DESCRIBED
+
+    sigmas: list[float]
+    """Rising, evenly spaced on a log scale; the automatic one is among them."""
+    picks: list[list[int]]
+    """Picks at each σ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
-    """Everything about one question. Arrays are in the order of the candidates (the retriever's order)."""
+    """Everything about one question. Candidates are named by their place in the list."""
+
+    __pydantic_config__ = DESCRIBED
 
     query: str
+    """The question."""
+    questions: list[Question] | None
+    """With `also`: the query and the others."""
     collection: str
+    """The collection that was asked."""
     retriever: str
+    """Who found the candidates."""
     model: str
+    """Who made the vectors."""
+    reranker_type: RerankerType
+    """The variant that was used."""
     sigma: SigmaUsed
+    """σ."""
     k: int | None
+    """The number of passages asked for."""
     token_budget: int | None
+    """The budget asked for."""
     seconds: dict[str, float]
-    candidates: list[Chunk]
-    scores: list[float]
-    shares: list[Mapping[str, Share]]
-    tokens: list[int]
-    distance: FloatArray
-    probability: FloatArray
-    layout: Layout | None
-    sets: dict[str, PickedSet]
-    trace: Trace
-    sweep: Survival | None
-    bound: float
-    near_copies: int
-    variant: str
-    relevance: Relevance
-    questions: list[dict[str, Any]] | None
+    """Where the time went."""
+    relevance: dict[str, Any]
+    """Whether anything relevant was found."""
+    candidates: list[ExploredCandidate]
+    """In the retriever's order."""
+    layout: MapLayout | None
+    """The map; null unless asked for."""
+    methods: dict[str, PickedSet]
+    """What top_k, mmr and dartboard picked."""
+    overlap: dict[str, int]
+    """Picks that two methods have in common, as `top_k|mmr`."""
+    steps: list[Step]
+    """Dartboard's picks, one by one."""
+    covered_by: list[int | None]
+    """For each candidate the pick that represents it best."""
+    cover: list[float]
+    """How well it does, 0 to 1."""
     seen: list[int]
-
-    def summary(self) -> dict[str, Any]:
-        """The same facts as in a search's metadata, for statistics."""
-        return {
-            "seconds": dict(self.seconds),
-            "candidates": len(self.candidates),
-            "stands_for": [step.stands_for.tolist() for step in self.trace.steps],
-        }
+    """The candidates in `seen`."""
+    seen_cover: list[float]
+    """For each candidate how well `seen`, and picks of earlier pages, cover it, 0 to 1."""
+    pick_distances: list[list[float]]
+    """Cosines of Dartboard's picks to one another."""
+    sweep: Sweep | None
+    """Picks along σ; null unless asked for."""
+    near_copies: int
+    """How many candidates were removed as near-duplicates of a more relevant one."""
+    bound: float
+    """Dartboard's set covers at least this share of what the best possible set would."""
 
     def to_json(self) -> dict[str, Any]:
         """JSON data; every number is finite."""
-        chosen = self.sets["dartboard"]
-        return {
-            "query": self.query,
-            "questions": self.questions,
-            "collection": self.collection,
-            "retriever": self.retriever,
-            "model": self.model,
-            "reranker_type": self.variant,
-            "sigma": asdict(self.sigma),
-            "k": self.k,
-            "token_budget": self.token_budget,
-            "execution_time_ms": 1000.0 * self.seconds["total"],
-            "seconds": dict(self.seconds),
-            "relevance": dict(self.relevance),
-            "candidates": [self._candidate(place) for place in range(len(self.candidates))],
-            "layout": self.layout
-            and {
-                "stress": self.layout.stress,
-                "kind": KIND,
-                "radius_of_one": self.layout.radius_of_one,
-                "length_of_one": self.layout.length_of_one,
-            },
-            "methods": {
-                name: asdict(each) | {"parameters": plain(each.parameters), "matrix": each.matrix.tolist()}
-                for name, each in self.sets.items()
-            },
-            "overlap": overlap(self.sets),
-            "steps": [_step(step) for step in self.trace.steps],
-            "covered_by": [None if pick < 0 else pick for pick in self.trace.covered_by.tolist()],
-            "cover": self.trace.cover.tolist(),
-            "seen": self.seen,
-            "seen_cover": self.trace.seen_cover.tolist(),
-            "pick_distances": chosen.matrix.tolist(),
-            "sweep": self.sweep and asdict(self.sweep),
-            "bound": self.bound,
-            "near_copies": self.near_copies,
-        }
+        return asdict(self)
 
-    def _candidate(self, place: int) -> dict[str, Any]:
-        chunk = self.candidates[place]
-        x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
-        shown = ((key, chunk.metadata.get(key)) for key in ("title", "source"))
-        own = self.shares[place].get(self.retriever)
-        return {
-            "id": chunk.id,
-            "text": chunk.text,
-            **{key: value for key, value in shown if isinstance(value, str) and value},
-            "metadata": plain(chunk.metadata),
-            "similarity": 1.0 - 2.0 * float(self.distance[place]),
-            "distance": float(self.distance[place]),
-            "retriever_score": finite(self.scores[place]),
-            "retriever_rank": place + 1 if own is None else own.rank,
-            "shares": {
-                name: {"rank": share.rank, "score": finite(share.score)}
-                for name, share in self.shares[place].items()
-                if name != self.retriever or len(self.shares[place]) == 1
-            },
-            "probability": float(self.probability[place]),
-            "tokens": self.tokens[place],
-            "x": x,
-            "y": y,
-        }
+    def summary(self) -> dict[str, Any]:
+        """The same facts as in a search's metadata, for statistics."""
+        stands_for = [step.stands_for for step in self.steps]
+        return {"seconds": self.seconds, "candidates": len(self.candidates), "stands_for": stands_for}
 
 
 def explore(
@@ -187,77 +240,207 @@ def explore(
     """
     options = replace(SearchOptions.of(options, changes, "explore"), method=Dartboard.name)
     if options.seen_vectors is not None:
-        raise InvalidInputError("explore takes ids of chunks in seen: it shows where they are")
+        raise InvalidInputError("explore takes ids of chunks in seen: it shows where they are", field="seen")
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
     watch = _Watch()
-    session = SearchSession(engine, query, options)
+    search = _Search(engine, query, options)
     watch.lap("gather")
-    facts: dict[str, Any] = {
-        "query": query,
-        "collection": engine.name,
-        "retriever": engine.retriever.name,
-        "model": engine.model.name,
-        "k": options.k,
-        "token_budget": options.token_budget,
-        "candidates": session.chunks,
-        "scores": session.found.scores,
-        "shares": [session.found.shares(chunk.id) for chunk in session.chunks],
-        "relevance": assess(session.query_vectors, session.found.vectors, engine.similarity_levels),
-        "questions": _questions(query, options),
-        "seen": [place for place, chunk in enumerate(session.chunks) if chunk.id in set(options.seen_ids)],
-    }
-    sigma, offset = options.sigma, options.offset
-    if not len(session):
-        return _nothing(facts, session, sigma, methods, watch)
-    limits = session.limits()
-    automatic = session.pool_at("auto")
-    pool = automatic if sigma == "auto" else session.pool_at(sigma)
+    if not len(search.found):
+        return _nothing(search, methods, watch)
+    chunks = search.found.chunks()
+    unit = unit_rows(np.stack([chunk.embedding for chunk in chunks]), np.float64)
+    apart, to_query = distances(unit, unit, "scaled_cosine"), _to_query(unit, search.query_vectors)
+    tokens = search.selector.count_tokens(chunks, options.tokenizer)
+    limits = search.limits(tokens)
+    automatic = search.pool_at("auto")
+    pool = automatic if options.sigma == "auto" else search.pool_at(options.sigma)
     watch.lap("pool")
     selections = {}
     for method in methods:
-        given = session.pool_at(sigma, method) if method.name == TopK.name else pool
+        given = search.pool_at(options.sigma, method) if method.name == TopK.name else pool
         selections[method.name] = method.select(given, limits)
+    chosen = selections[Dartboard.name]
     watch.lap("select")
     check()
-    found = trace(pool, limits, selections["dartboard"], offset=offset)
+    steps = trace(pool, limits, chosen, offset=options.offset)
     watch.lap("trace")
-    similarity = 1.0 - 2.0 * session.to_query
-    cosines = 1.0 - 2.0 * session.distances
     sets = {
-        name: picked_set(each.after(offset), session.chunks, cosines, similarity, session.tokens)
+        name: picked_set(each.after(options.offset), 1.0 - 2.0 * apart, 1.0 - 2.0 * to_query, tokens)
         for name, each in selections.items()
     }
     watch.lap("describe")
-    placed = radial_layout(session.to_query, session.distances) if layout else None
+    placed = radial_layout(to_query, apart) if layout else None
     watch.lap("layout", layout)
-    survived = survival(session.pool_at, limits, automatic.sigma.value, offset=offset) if sweep else None
+    swept = _sweep(search, limits, automatic.sigma.value) if sweep else None
     watch.lap("sweep", sweep)
+    found = search.found
+    probability = _probability(limits.apply(pool), len(pool))
+    scores, shares = found.scores, [found.shares(chunk.id) for chunk in chunks]
     return Exploration(
-        **facts,
-        variant=session.selector.variant_of(session.options),
-        sigma=SigmaUsed.of(
-            pool.sigma.value, session.selector.sigma_source(pool.sigma, options), automatic.sigma.value
+        **search.facts(),
+        sigma=_sigma_used(
+            pool.sigma.value, search.selector.sigma_source(pool.sigma, options), automatic.sigma.value
         ),
-        tokens=session.tokens,
-        distance=session.to_query,
-        probability=_probability(limits.apply(pool), len(pool)),
-        layout=placed,
-        sets=sets,
-        trace=found,
-        sweep=survived,
-        bound=selections["dartboard"].bound,
-        near_copies=selections["dartboard"].near_copies,
-        seconds=watch.seconds(session.found.seconds),
+        seconds=watch.seconds(found.seconds),
+        candidates=[
+            ExploredCandidate(
+                id=chunk.id,
+                text=chunk.text,
+                title=_words(chunk.metadata.get("title")),
+                source=_words(chunk.metadata.get("source")),
+                metadata=chunk.metadata,
+                similarity=1.0 - 2.0 * float(to_query[place]),
+                distance=float(to_query[place]),
+                retriever_score=_finite(scores[place]),
+                retriever_rank=own.rank if (own := shares[place].get(engine.retriever.name)) else place + 1,
+                shares={
+                    name: FoundBy(rank=share.rank, score=_finite(share.score))
+                    for name, share in shares[place].items()
+                    if name != engine.retriever.name or len(shares[place]) == 1
+                },
+                probability=float(probability[place]),
+                tokens=tokens[place],
+                x=None if placed is None else float(placed.points[place, 0]),
+                y=None if placed is None else float(placed.points[place, 1]),
+            )
+            for place, chunk in enumerate(chunks)
+        ],
+        layout=None
+        if placed is None
+        else MapLayout(
+            stress=placed.stress,
+            kind=KIND,
+            radius_of_one=placed.radius_of_one,
+            length_of_one=placed.length_of_one,
+        ),
+        methods=sets,
+        overlap=overlap(sets),
+        steps=steps.steps,
+        covered_by=[None if pick < 0 else pick for pick in steps.covered_by.tolist()],
+        cover=steps.cover.tolist(),
+        seen_cover=steps.seen_cover.tolist(),
+        pick_distances=sets[Dartboard.name].matrix,
+        sweep=swept,
+        bound=chosen.bound,
+        near_copies=chosen.near_copies,
     )
 
 
-def _questions(query: str, options: SearchOptions) -> list[dict[str, Any]] | None:
-    """The query and those asked with it, with their weights; None where it is alone."""
-    if not options.also:
-        return None
-    texts = [query, *options.also]
-    weights = check_weights(options.weights, len(texts)).tolist()
-    return [{"text": text, "weight": weight} for text, weight in zip(texts, weights, strict=True)]
+class _Search:
+    """One query's search, kept open, so that the selection can be repeated with another σ.
+
+    Candidates, selection methods and pools are made by the engine's own steps, in the same order as in
+    :meth:`~dartboard.engine.Engine.search`, so the inspected search is the real one.
+    """
+
+    def __init__(self, engine: Engine, query: str, options: SearchOptions) -> None:
+        self.engine, self.query, self.options = engine, query, options
+        self.selector = engine.selector(options)
+        if self.selector.cross_encoder is not None:
+            self.selector.cross_encoder = CachedScorer(self.selector.cross_encoder)
+        questions = [Query(text) for text in (query, *options.also)]
+        where = engine.condition(options.where)
+        with read_snapshot(engine.collection) as view:
+            self.found: Candidates
+            self.found, self.query_vectors = engine.find(view, questions, options, where)
+            self.found.read_all()
+
+    def pool_at(self, sigma: float | Auto, method: Method | None = None) -> Pool:
+        """The pool of a search with this σ and method."""
+        options = replace(self.options, sigma=sigma, method=method or Dartboard())
+        scores = self.engine.ranking_scores(self.found, options)
+        return self.selector.pool(self.query, self.query_vectors, self.found, options, scores=scores)
+
+    def limits(self, tokens: Sequence[int]) -> Limits:
+        """The limits of the options, those of earlier pages included."""
+        options = self.options
+        check_page(options.offset, len(self.found) - len(options.seen_ids))
+        costs = None if options.token_budget is None else tokens
+        return with_pages_before(
+            self.selector.limits(self.found, options, costs), options.offset, Dartboard()
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """What is known before anything is selected."""
+        options, seen = self.options, set(self.options.seen_ids)
+        questions = None
+        if options.also:
+            texts = [self.query, *options.also]
+            weights = check_weights(options.weights, len(texts)).tolist()
+            questions = [Question(text=text, weight=one) for text, one in zip(texts, weights, strict=True)]
+        return {
+            "query": self.query,
+            "questions": questions,
+            "collection": self.engine.name,
+            "retriever": self.engine.retriever.name,
+            "model": self.engine.model.name,
+            "reranker_type": self.selector.variant_of(options),
+            "k": options.k,
+            "token_budget": options.token_budget,
+            "relevance": dict(assess(self.query_vectors, self.found.vectors, self.engine.similarity_levels)),
+            "seen": [place for place, id in enumerate(self.found.ids) if id in seen],
+        }
+
+
+class CachedScorer:
+    """A pair scorer with a cache: scores do not depend on σ."""
+
+    def __init__(self, scorer: PairScorer) -> None:
+        self._scorer = scorer
+        self._known: dict[tuple[str, ...], Scores] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scorer, name)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The wrapped scorer's bounds."""
+        return self._scorer.bounds
+
+    def score(self, query: str, passages: Sequence[str]) -> Scores:
+        """``(n,)``: the score of the query with each passage."""
+        key = ("score", query, *passages)
+        if key not in self._known:
+            self._known[key] = self._scorer.score(query, passages)
+        return self._known[key].copy()
+
+    def score_matrix(self, passages: Sequence[str]) -> Scores:
+        """``(n, n)``: the score of each passage with each."""
+        key = ("matrix", *passages)
+        if key not in self._known:
+            self._known[key] = self._scorer.score_matrix(passages)
+        return self._known[key].copy()
+
+
+def sigma_range(centre: float) -> tuple[float, float]:
+    """The range of σ around an automatic one."""
+    return max(SMALLEST_SIGMA, centre / REACH), min(LARGEST_SIGMA, centre * REACH)
+
+
+def _sigma_used(value: float, source: str, auto: float) -> SigmaUsed:
+    low, high = sigma_range(auto)
+    return SigmaUsed(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
+
+
+def _sweep(search: _Search, limits: Limits, centre: float) -> Sweep:
+    """Picks at σ evenly spaced on a log scale; the one nearest to ``centre`` is replaced by it."""
+    low, high = sigma_range(centre)
+    sigmas = np.geomspace(low, high, SWEEP_STEPS)
+    sigmas[np.abs(np.log(sigmas / centre)).argmin()] = centre
+    picks = []
+    for sigma in sigmas.tolist():
+        check()
+        selection = Dartboard().select(search.pool_at(sigma), limits).after(search.options.offset)
+        picks.append(selection.indices.tolist())
+    return Sweep(sigmas=sigmas.tolist(), picks=picks)
+
+
+def _to_query(unit: FloatArray, query_vectors: FloatArray) -> FloatArray:
+    """``(n,)`` scaled cosine distances to the query; of several questions, to the nearest."""
+    # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
+    cosine = np.max([row_dots(unit, one) for one in unit_rows(query_vectors, np.float64)], axis=0)
+    away: FloatArray = np.maximum(0.5 - 0.5 * cosine, 0.0)
+    return away
 
 
 def _probability(pool: Pool, size: int) -> FloatArray:
@@ -272,17 +455,11 @@ def _probability(pool: Pool, size: int) -> FloatArray:
     return weights
 
 
-def _nothing(
-    facts: dict[str, Any],
-    session: SearchSession,
-    sigma: float | Auto,
-    methods: tuple[Method, ...],
-    watch: "_Watch",
-) -> Exploration:
+def _nothing(search: _Search, methods: tuple[Method, ...], watch: "_Watch") -> Exploration:
     """The result without candidates."""
-    stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=session.engine.model.sigma)
-    value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
-    none = np.zeros(0)
+    options = search.options
+    guess = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=search.engine.model.sigma)
+    value, source = (guess.value, guess.source) if options.sigma == "auto" else (options.sigma, "given")
     empty = PickedSet(
         picks=[],
         pairwise_diversity=0.0,
@@ -290,41 +467,38 @@ def _nothing(
         mean_similarity=0.0,
         coverage=0.0,
         covered_before=0.0,
-        serves=[] if session.options.also else None,
-        question_coverage=[0.0] * len(session.query_vectors) if session.options.also else None,
+        serves=[] if options.also else None,
+        question_coverage=[0.0] * len(search.query_vectors) if options.also else None,
         tokens=0,
         parameters={},
-        matrix=np.zeros((0, 0)),
+        matrix=[],
     )
+    sets = {method.name: empty for method in methods}
     return Exploration(
-        **facts,
-        variant=session.selector.variant_of(session.options),
-        sigma=SigmaUsed.of(value, source, stand_in.value),
-        tokens=[],
-        distance=none,
-        probability=none,
+        **search.facts(),
+        sigma=_sigma_used(float(value), source, guess.value),
+        seconds=watch.seconds(search.found.seconds),
+        candidates=[],
         layout=None,
-        sets={method.name: empty for method in methods},
-        trace=Trace(steps=[], covered_by=np.zeros(0, dtype=np.intp), cover=none, seen_cover=none),
+        methods=sets,
+        overlap=overlap(sets),
+        steps=[],
+        covered_by=[],
+        cover=[],
+        seen_cover=[],
+        pick_distances=[],
         sweep=None,
         bound=0.0,
         near_copies=0,
-        seconds=watch.seconds(session.found.seconds),
     )
 
 
-def _step(step: Step) -> dict[str, Any]:
-    rival = step.runner_up
-    return {
-        "pick": step.pick,
-        "gain": step.gain,
-        "coverage": step.coverage,
-        "uncovered": 1.0 - step.coverage,
-        "criterion": step.criterion,
-        "runner_up": rival and asdict(rival),
-        "stands_for": step.stands_for.tolist(),
-        "gains": [None if gain != gain else gain for gain in step.gains.tolist()],
-    }
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _words(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 class _Watch:
@@ -342,22 +516,3 @@ class _Watch:
 
     def seconds(self, inner: Any) -> dict[str, float]:
         return {**inner, **self._laps, "total": time.perf_counter() - self._started}
-
-
-def finite(value: float) -> float | None:
-    """The number, or None if it is not finite."""
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
-def plain(value: Any) -> Any:
-    """JSON data with the same content; other types become text."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return finite(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
-    return str(value)

@@ -6,37 +6,30 @@ candidates. The quality is Kruskal's stress-1 of ratio scaling,
 
     stress = min_b sqrt( Σ_{i<j} (d_ij - b·D_ij)² / Σ_{i<j} d_ij² ).
 
-Hundreds of dimensions do not fit on circles with one unit: with b = 1 all candidates crowd on an arc, and the
-stress is a third higher. So b is chosen first, as the value for random angles on the same circles, within
-[1/2, 2]. Then candidates are placed one by one, each in the best of several directions, placed a second time,
-and moved together by majorisation (SMACOF; de Leeuw, 1977): one step is ``Y = mean(X) + B(X) X / n``, with B
-the matrix of the Guttman transform, and every point moves back along its ray to its circle. No such step
-increases the sum of squared errors. If there is time, this is done twice, farthest first and nearest first,
-and the better map is kept.
+Hundreds of dimensions do not fit on circles with one unit: with b = 1 all candidates crowd on an arc. So b is
+chosen first, as the value for random angles on the same circles, within [1/2, 2]. The first map has the
+angles of classical scaling around the query (Torgerson, 1952): the two largest eigenvectors of the inner
+products ``(r_i² + r_j² - b²D_ij²) / 2``. Then all candidates are moved together by majorisation (SMACOF;
+de Leeuw, 1977): one step is ``Y = mean(X) + B(X) X / n``, with B the matrix of the Guttman transform, and
+every point moves back along its ray to its circle. No step increases the sum of squared errors.
 
 Hand-written, because scikit-learn's MDS cannot keep points on given circles.
 """
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
+from dartboard.blas import threads_for
 from dartboard.deadline import check
-from dartboard.errors import InvalidInputError
-from dartboard.types import FloatArray, IntArray
+from dartboard.types import FloatArray
 
 KIND = "radial MDS"
-DIRECTIONS = 36
-STEPS = 40
+STEPS = 60
 _LEAST_UNIT, _LARGEST_UNIT = 0.5, 2.0
 _FEW = 16
-"""Up to this many places, both units are tried: averages over few points are unreliable."""
+"""Up to this many candidates, both units are tried: averages over few points are unreliable."""
 
-_MANY = 160
-"""Above this many places, there is only one start: more cost time and gain a hundredth."""
-
-_SAME = 1e-9
 _TINY = 1e-12
 
 
@@ -57,27 +50,21 @@ class Layout:
 def radial_layout(to_query: FloatArray, between: FloatArray) -> Layout:
     """The map for distances to the query, ``(n,)``, and between candidates, ``(n, n)``; deterministic.
 
-    Candidates at distance 0 from one another and equally far from the query share a place. The first
-    candidate points straight up.
+    The first candidate points straight up.
     """
-    radius, apart = _checked(to_query, between)
-    if not len(radius):
+    if not len(to_query):
         return Layout(points=np.zeros((0, 2)), stress=0.0, radius_of_one=1.0, length_of_one=1.0)
-    scale = 1.0 / float(radius.max()) if radius.max() > 0 else 1.0
-    radius, apart = radius * scale, apart * scale
-    leaders, place_of = _places(radius, apart)
-    counts = np.bincount(place_of)
-    circles, wanted = radius[leaders], apart[np.ix_(leaders, leaders)]
-    far_first = np.lexsort((leaders, -circles))
-    orders = (far_first, far_first[::-1])[: 1 if len(leaders) > _MANY else 2]
-    maps = [
-        _upright(radius, _directed(circles, unit * wanted, counts, order)[place_of])
-        for unit, order in product(_units(circles, wanted, counts), orders)
-    ]
-    judged = [kruskal_stress(points, apart) for points in maps]
-    best = min(range(len(judged)), key=lambda at: judged[at][0])
-    stress, unit = judged[best]
-    return Layout(points=maps[best], stress=stress, radius_of_one=scale, length_of_one=unit * scale)
+    farthest = float(to_query.max(initial=0.0))
+    scale = 1.0 / farthest if farthest > 0 else 1.0
+    radius, apart = to_query * scale, between * scale
+    maps = []
+    fitting = _unit(radius, apart)
+    with threads_for(len(radius)):
+        for unit in (1.0, fitting) if len(radius) <= _FEW else (fitting,):
+            points = _on_circles(_settled(_start(radius, unit * apart), radius, unit * apart), radius)
+            maps.append((*kruskal_stress(points, apart), _upright(points)))
+    stress, length, points = min(maps, key=lambda made: made[0])
+    return Layout(points=points, stress=stress, radius_of_one=scale, length_of_one=length * scale)
 
 
 def kruskal_stress(points: FloatArray, distances: FloatArray) -> tuple[float, float]:
@@ -90,137 +77,53 @@ def kruskal_stress(points: FloatArray, distances: FloatArray) -> tuple[float, fl
     return float(np.sqrt(max(0.0, 1.0 - both * both / (lengths * wanted)))), both / wanted
 
 
-def _checked(to_query: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray]:
-    radius = np.asarray(to_query, dtype=np.float64)
-    apart = np.asarray(between, dtype=np.float64)
-    if radius.ndim != 1 or apart.shape != (len(radius),) * 2:
-        raise InvalidInputError(f"{radius.shape} distances to the query do not fit {apart.shape} between")
-    for name, values in (("to the query", radius), ("between candidates", apart)):
-        if not np.isfinite(values).all() or (values < 0).any():
-            raise InvalidInputError(f"distances {name} must be finite numbers >= 0")
-    return radius, apart
-
-
-def _places(radius: FloatArray, apart: FloatArray) -> tuple[IntArray, IntArray]:
-    """One candidate for each place on the map, and the place of every candidate."""
-    same = (apart <= _SAME) & (np.abs(radius[:, None] - radius[None, :]) <= _SAME)
-    np.fill_diagonal(same, True)
-    leaders, place_of = np.unique(same.argmax(axis=1), return_inverse=True)
-    return leaders, place_of.reshape(-1)
-
-
-def _units(radius: FloatArray, apart: FloatArray, counts: IntArray) -> list[float]:
-    """Values of b to try: that of random angles, and 1 if there are few points."""
-    weights = np.outer(counts, counts).astype(np.float64)
-    np.fill_diagonal(weights, 0.0)
-    wanted = float((weights * apart).sum())
+def _unit(radius: FloatArray, apart: FloatArray) -> float:
+    """The b of random angles: the mean of ``sqrt(r² + s² - 2rs cos φ)`` over φ, by eight angles."""
+    wanted = float(apart.sum())
     if wanted <= _TINY:
-        return [1.0]
-    # The mean of sqrt(r² + s² - 2rs cos φ) over φ, by eight angles.
+        return 1.0
     cosines = np.cos(np.pi * (np.arange(8) + 0.5) / 8)
     squares, products = radius[:, None] ** 2 + radius[None, :] ** 2, 2.0 * np.outer(radius, radius)
     chords = np.mean([np.sqrt(np.maximum(squares - products * c, 0.0)) for c in cosines], axis=0)
-    unit = float(np.clip((weights * chords).sum() / wanted, _LEAST_UNIT, _LARGEST_UNIT))
-    return [1.0, unit] if len(radius) <= _FEW else [unit]
+    np.fill_diagonal(chords, 0.0)
+    return float(np.clip(chords.sum() / wanted, _LEAST_UNIT, _LARGEST_UNIT))
 
 
-def _directed(radius: FloatArray, apart: FloatArray, counts: IntArray, order: IntArray) -> FloatArray:
-    """``(n, 2)``: unit directions for which lengths approximate ``apart``."""
-    single = np.float32
-    table = _Table(radius.astype(single), apart.astype(single), counts.astype(single))
-    table.put_down(order)
-    table.look_again(order)
-    table.settle(STEPS)
-    directions = table.points.astype(np.float64)
-    length = _lengths(directions)
-    directions[length <= _TINY] = (0.0, 1.0)
-    found: FloatArray = directions / np.where(length > _TINY, length, 1.0)[:, None]
-    return found
+def _start(radius: FloatArray, apart: FloatArray) -> FloatArray:
+    """``(n, 2)``: on the circles, with the angles of classical scaling."""
+    products = (radius[:, None] ** 2 + radius[None, :] ** 2 - apart**2) / 2.0
+    values, vectors = np.linalg.eigh(products)
+    return _on_circles(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)), radius)
 
 
-class _Table:
-    """Points on their circles during placement; float32 is precise enough for a picture."""
-
-    def __init__(self, radius: FloatArray, apart: FloatArray, counts: FloatArray) -> None:
-        self.points = np.zeros((len(radius), 2), np.float32)
-        self._radius, self._squares = radius, radius * radius
-        self._apart, self._counts = apart, counts
-        self._wanted = apart * counts
-        angles = 2.0 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
-        self._rays = np.stack((np.cos(angles), np.sin(angles)), axis=1).astype(np.float32)
-
-    def put_down(self, order: IntArray) -> None:
-        """Place each point where it fits best among those before it."""
-        points, squares = self.points[order], self._squares[order]
-        wanted, counts = self._wanted[np.ix_(order, order)], self._counts[order]
-        for place, point in enumerate(order):
-            costs = self._costs(
-                self._radius[point], points[:place], squares[:place], wanted[place, :place], counts[:place]
-            )
-            points[place] = self._rays[int(costs.argmin())] * self._radius[point]
-        self.points[order] = points
-
-    def look_again(self, order: IntArray) -> None:
-        """Place each point where it fits best among all others."""
-        for point in order:
-            if point % 64 == 0:
-                check()
-            counts = self._counts.copy()
-            counts[point] = 0.0
-            costs = self._costs(self._radius[point], self.points, self._squares, self._wanted[point], counts)
-            self.points[point] = self._rays[int(costs.argmin())] * self._radius[point]
-
-    def settle(self, steps: int) -> None:
-        """Move all points together, by constrained majorisation."""
-        total = self._counts.sum()
-        sums = self._squares[:, None] + self._squares[None, :]
-        ratio = np.empty_like(self._apart)
-        for step in range(steps):
-            if step % 16 == 0:
-                check()
-            points = self.points
-            np.matmul(points, points.T, out=ratio)
-            ratio *= np.float32(-2.0)
-            ratio += sums
-            np.maximum(ratio, np.float32(1e-10), out=ratio)
-            np.divide(self._wanted, np.sqrt(ratio, out=ratio), out=ratio)
-            moved = ratio.sum(axis=1)[:, None] * points - ratio @ points
-            moved += self._counts @ points
-            moved /= total
-            length = _lengths(moved)
-            usable = length > 1e-9
-            factor = self._radius / np.where(usable, length, 1.0)
-            self.points = np.where(usable[:, None], moved * factor[:, None], points)
-
-    def _costs(
-        self, radius: float, points: FloatArray, squares: FloatArray, wanted: FloatArray, counts: FloatArray
-    ) -> FloatArray:
-        """``(DIRECTIONS,)``: Σ (d² - 2dD) of a point at this radius; ``wanted`` is D times counts."""
-        lengths = self._rays @ points.T
-        lengths *= np.float32(-2.0) * radius
-        lengths += squares + radius * radius
-        np.maximum(lengths, 0.0, out=lengths)
-        costs = lengths @ counts
-        np.sqrt(lengths, out=lengths)
-        costs -= 2.0 * (lengths @ wanted)
-        found: FloatArray = costs
-        return found
+def _settled(points: FloatArray, radius: FloatArray, apart: FloatArray) -> FloatArray:
+    """Move all points together, by constrained majorisation."""
+    points, radius, apart = (each.astype(np.float32) for each in (points, radius, apart))
+    squares = radius[:, None] ** 2 + radius[None, :] ** 2
+    ratio = np.empty_like(apart)
+    for step in range(STEPS):
+        if step % 16 == 0:
+            check()
+        np.subtract(squares, 2.0 * (points @ points.T), out=ratio)
+        np.divide(apart, np.sqrt(np.maximum(ratio, 1e-10, out=ratio), out=ratio), out=ratio)
+        moved = ratio.sum(axis=1)[:, None] * points - ratio @ points
+        points = _on_circles(moved / np.float32(len(points)) + points.mean(axis=0), radius)
+    return points.astype(np.float64)
 
 
-def _upright(radius: FloatArray, directions: FloatArray) -> FloatArray:
-    """Rotate so that the first candidate points up, and mirror so that most weight is on the right."""
-    cosine, sine = directions[0, 1], directions[0, 0]
-    turned = np.stack(
-        (
-            cosine * directions[:, 0] - sine * directions[:, 1],
-            sine * directions[:, 0] + cosine * directions[:, 1],
-        ),
-        axis=1,
-    )
-    if turned[:, 0].sum() < 0:
-        turned[:, 0] *= -1.0
-    placed: FloatArray = turned * radius[:, None]
+def _on_circles(points: FloatArray, radius: FloatArray) -> FloatArray:
+    """Each point moved along its ray to its circle; one at the origin goes straight up."""
+    lengths = _lengths(points)
+    rays = np.where(lengths[:, None] > _TINY, points, np.array((0.0, 1.0), points.dtype))
+    placed: FloatArray = rays * (radius / np.where(lengths > _TINY, lengths, 1.0))[:, None]
     return placed
+
+
+def _upright(points: FloatArray) -> FloatArray:
+    """Rotate so that the first candidate points up, and mirror so that most weight is on the right."""
+    x, y = points[0] if _lengths(points[0]) > _TINY else (0.0, 1.0)
+    turned: FloatArray = points @ np.array([[y, x], [-x, y]]) / np.hypot(x, y)
+    return turned * (np.sign(turned[:, 0].sum()) or 1.0, 1.0)
 
 
 def _lengths(vectors: FloatArray) -> FloatArray:

@@ -20,13 +20,7 @@ def pick_records(result: RetrievalResult) -> list[dict[str, Any]]:
 def as_record(result: RetrievalResult) -> dict[str, Any]:
     """The query, the chunks in order with their data, then the data of the whole result."""
     chunks = [
-        {
-            "rank": record["rank"],
-            "id": chunk.id,
-            "text": chunk.text,
-            "metadata": chunk.metadata,
-            **record,
-        }
+        {"rank": record.pop("rank"), "id": chunk.id, "text": chunk.text, "metadata": chunk.metadata, **record}
         for chunk, record in zip(result.chunks, pick_records(result), strict=True)
     ]
     about = {name: value for name, value in result.metadata.items() if name not in PER_PICK}

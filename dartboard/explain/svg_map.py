@@ -1,8 +1,8 @@
 """The map as SVG: candidates around the query, without scripts.
 
 The distance from the centre is the exact distance to the query, and a dot's area is its weight. Picks have
-numbers; a line connects a candidate with the pick that represents it. Colours are in the elements and, for
-dark pages, in the style sheet.
+numbers; a line connects a candidate with the pick that represents it. Colours are Okabe and Ito's, darkened
+for contrast, and always come with a number.
 """
 
 import math
@@ -10,69 +10,66 @@ from html import escape
 
 import numpy as np
 
-from dartboard.explain.style import LIGHT, PAPER, colour, number_colour, tint
-from dartboard.explain.view import Board, percent
+from dartboard.explain.result_view import Map, percent
 from dartboard.plain_text import shortened
 from dartboard.types import FloatArray
+
+COLOURS = ("#0072b2", "#c44f00", "#007d5b", "#a8477d", "#8a6d00", "#2d7fb8", "#7a6f00", "#4c545c")
+ALONE = "#7d858d"
+"""Candidates that no pick represents."""
+
+INK, SOFT, LINE, PAPER = "#1b1e22", "#565d66", "#d9dad6", "#ffffff"
 
 SIZE = 400
 _MIDDLE = SIZE / 2
 _REACH = _MIDDLE - 26
-_LARGEST = 13.0
-_SMALLEST = 1.0
+_LARGEST, _SMALLEST = 13.0, 1.0
 _ROOM = 9.0
 """A dot of this radius has room for its number."""
 
-_TINY = 1e-30
+
+def colour(pick: int) -> str:
+    """The colour of a pick; -1 stands for none."""
+    return ALONE if pick < 0 else COLOURS[pick % len(COLOURS)]
 
 
-def draw_map(board: Board) -> str:
+def draw_map(drawn: Map) -> str:
     """One ``<svg>`` element."""
-    places = np.stack((_MIDDLE + _REACH * board.points[:, 0], _MIDDLE - _REACH * board.points[:, 1]), axis=1)
-    top = float(board.weight.max()) if len(board.weight) else 0.0
-    size = _LARGEST * np.sqrt(board.weight / top) if top > 0 else np.full(len(board.weight), _SMALLEST)
-    radii = np.maximum(size, _SMALLEST)
-    label = f"Map of {len(board.names)} candidates around the query. The tables have the same numbers."
-    return (
-        f'<svg class="dbv-map" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="{label}">'
-        f"{_rings(board, places)}{_ties(board, places)}"
-        f'<path class="dbv-eye" d="M{_MIDDLE - 6} {_MIDDLE}h12M{_MIDDLE} {_MIDDLE - 6}v12" '
-        f'stroke="{LIGHT["ink"]}" stroke-width="2"/>'
-        f"{_dots(board, places, radii)}{_picks(board, places, radii)}</svg>"
-    )
+    places = np.stack((_MIDDLE + _REACH * drawn.points[:, 0], _MIDDLE - _REACH * drawn.points[:, 1]), axis=1)
+    radii = np.maximum(_LARGEST * np.sqrt(drawn.weight / (drawn.weight.max() or 1.0)), _SMALLEST)
+    label = f"Map of {len(drawn.names)} candidates around the query. The tables have the same numbers."
+    others = sorted(range(drawn.picks, len(places)), key=lambda place: -radii[place])
+    parts = [
+        f'<svg class="dbv-map" viewBox="0 0 {SIZE} {SIZE}" width="100%" role="img" aria-label="{label}" '
+        'font-family="system-ui,sans-serif" font-size="11" text-anchor="middle">',
+        *_rings(float(drawn.distance.max())),
+        *(_line(drawn, places, place) for place in others if drawn.owner[place] >= 0),
+        f'<path d="M{_MIDDLE - 6} {_MIDDLE}h12M{_MIDDLE} {_MIDDLE - 6}v12" stroke="{INK}" stroke-width="2"/>',
+        *(_dot(drawn, places, radii, place, 'fill-opacity="0.4"') for place in others),
+    ]
+    for place in reversed(range(drawn.picks)):  # the first on top
+        parts.append(_dot(drawn, places, radii, place, f'class="dbv-pick" stroke="{PAPER}"'))
+        parts.append(_number(places[place], float(radii[place]), place))
+    return "".join([*parts, "</svg>"])
 
 
-def _rings(board: Board, places: FloatArray) -> str:
-    """Circles at round distances, with labels where no dot is."""
-    far = float(board.distance.max()) if len(board.distance) else 0.0
-    if far <= _TINY:
-        return ""
-    gap = round_gap(far / 4)
-    steps = [step * gap for step in range(1, math.floor(1.06 * far / gap) + 1)]
-    lengths = np.array([_REACH * step / far for step in steps])
-    way = _free_way(lengths, places)
-    circles = [
-        f'<circle class="dbv-ring{" dbv-odd" if place % 2 == 0 else ""}" cx="{_MIDDLE}" cy="{_MIDDLE}" '
-        f'r="{length:.1f}" fill="{LIGHT["ring"] if place % 2 == 0 else PAPER}" stroke="{LIGHT["line"]}"/>'
-        for place, length in enumerate(lengths)
+def _rings(farthest: float) -> list[str]:
+    """Circles at round distances, labelled on the left, where the map has least weight."""
+    if farthest <= 0:
+        return []
+    gap = round_gap(farthest / 4)
+    steps = [step * gap for step in range(1, math.floor(1.06 * farthest / gap) + 1)]
+    rings = [
+        f'<circle class="dbv-ring" cx="{_MIDDLE}" cy="{_MIDDLE}" r="{_REACH * step / farthest:.1f}" '
+        f'fill="none" stroke="{LINE}"/>'
+        for step in steps
     ]
     labels = [
-        f'<text class="dbv-scale" x="{_MIDDLE + length * way[0]:.1f}" y="{_MIDDLE + length * way[1]:.1f}" '
-        f'dy="0.36em" fill="{LIGHT["soft"]}">{step:.3g}</text>'
-        for step, length in zip(steps, lengths, strict=True)
+        f'<text class="dbv-scale" x="{_MIDDLE - _REACH * step / farthest:.1f}" y="{_MIDDLE}" dy="0.36em" '
+        f'fill="{SOFT}" stroke="{PAPER}" stroke-width="4" paint-order="stroke">{step:.3g}</text>'
+        for step in steps
     ]
-    return "".join([*reversed(circles), *labels])
-
-
-def _free_way(lengths: FloatArray, places: FloatArray) -> FloatArray:
-    """The direction in which labels at these lengths are farthest from any dot."""
-    turns = np.arange(48) * math.pi / 24
-    ways = np.stack((np.sin(turns), -np.cos(turns)), axis=1)
-    labels = _MIDDLE + ways[:, None, :] * lengths[None, :, None]
-    apart = np.sqrt(((labels[:, :, None, :] - places[None, None]) ** 2).sum(axis=-1)).min(axis=-1)
-    room = np.minimum(apart, 40.0)
-    best: FloatArray = ways[int((room.min(axis=1) + 0.1 * room.sum(axis=1)).argmax())]
-    return best
+    return rings + labels
 
 
 def round_gap(about: float) -> float:
@@ -81,89 +78,36 @@ def round_gap(about: float) -> float:
     return min((step * power for step in (1, 2, 5, 10)), key=lambda step: abs(math.log(step / about)))
 
 
-def _ties(board: Board, places: FloatArray) -> str:
-    """Lines from candidates to the picks that represent them, one group per pick."""
-    where = {int(order): place for place, order in enumerate(board.order) if order >= 0}
-    groups = []
-    for order, at in sorted(where.items()):
-        tied = np.flatnonzero((board.owner == order) & (board.order < 0))
-        x, y = places[at]
-        lines = "".join(f"M{places[one][0]:.1f} {places[one][1]:.1f}L{x:.1f} {y:.1f}" for one in tied)
-        if lines:
-            groups.append(
-                f'<path class="{tint(order)}" d="{lines}" stroke="{colour(order)}" stroke-opacity="0.5"/>'
-            )
-    return "".join(groups)
+def _line(drawn: Map, places: FloatArray, place: int) -> str:
+    """From a candidate to the pick that represents it."""
+    owner = int(drawn.owner[place])
+    (x1, y1), (x2, y2) = places[place], places[owner]
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+        f'stroke="{colour(owner)}" stroke-opacity="0.5"/>'
+    )
 
 
-def _dots(board: Board, places: FloatArray, radii: FloatArray) -> str:
-    """All candidates except the picks, large ones first, those without a pick below the others."""
-    groups = []
-    for order in sorted({int(owner) for owner in board.owner[board.order < 0]}):
-        some = np.flatnonzero((board.owner == order) & (board.order < 0))
-        dots = "".join(
-            f'<circle cx="{places[one][0]:.1f}" cy="{places[one][1]:.1f}" r="{radii[one]:.1f}">'
-            f"<title>{_said(board, int(one))}</title></circle>"
-            for one in some[np.lexsort((some, -radii[some]))]
-        )
-        groups.append(
-            f'<g class="{tint(order)}" fill="{colour(order)}" stroke="{colour(order)}" '
-            f'fill-opacity="0.4">{dots}</g>'
-        )
-    return "".join(groups)
+def _dot(drawn: Map, places: FloatArray, radii: FloatArray, place: int, style: str) -> str:
+    """A candidate, with its data for who points at it."""
+    said = f"{drawn.names[place]}: {drawn.state(place)}, distance {drawn.distance[place]:.3f}, "
+    said += f"{drawn.weight_is} {percent(float(drawn.weight[place]))}"
+    pick = place if place < drawn.picks else int(drawn.owner[place])
+    return (
+        f'<circle cx="{places[place][0]:.1f}" cy="{places[place][1]:.1f}" r="{radii[place]:.1f}" '
+        f'fill="{colour(pick)}" {style}><title>{escape(shortened(said, 160))}</title></circle>'
+    )
 
 
-def _picks(board: Board, places: FloatArray, radii: FloatArray) -> str:
-    """The picks with their numbers: inside if there is room, otherwise in a badge beside."""
-    drawn = []
-    chosen = sorted(np.flatnonzero(board.order >= 0).tolist(), key=lambda one: -board.order[one])
-    taken = [places[one] for one in chosen]
-    for at in chosen:
-        order, radius, place = int(board.order[at]), float(radii[at]), places[at]
-        circles = [(place, radius)]
-        if radius < _ROOM:
-            place = _beside(place, radius + _ROOM, taken)
-            taken.append(place)
-            circles.append((place, _ROOM))
-        title = f"<title>{_said(board, at)}</title>"
-        drawn += [
-            f'<circle class="dbv-pick {tint(order)}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}" '
-            f'fill="{colour(order)}" stroke="{PAPER}" stroke-width="1.5">{title}</circle>'
-            for (x, y), size in circles
-        ]
-        drawn.append(
-            f'<text class="dbv-no {tint(order)}" x="{place[0]:.1f}" y="{place[1]:.1f}" dy="0.36em" '
-            f'pointer-events="none" fill="{number_colour(order)}">{order + 1}</text>'
-        )
-    return "".join(drawn)
-
-
-def _beside(place: FloatArray, length: float, taken: list[FloatArray]) -> FloatArray:
-    """The position of a dot's badge: away from the centre, or turned aside from picks and badges."""
-    x, y = place - _MIDDLE
-    outward = math.atan2(y, x) if x or y else -math.pi / 2
-    turns = [turn * math.pi / 8 * side for turn in range(9) for side in (1, -1)]
-    spots = [
-        place + length * np.array((math.cos(outward + turn), math.sin(outward + turn))) for turn in turns
-    ]
-    others = np.array([one for one in taken if not np.array_equal(one, place)]).reshape(-1, 2)
-
-    def merit(number: int) -> tuple[float, int]:
-        gaps = np.sqrt(((others - spots[number]) ** 2).sum(axis=1))
-        inside = min(spots[number]) >= _ROOM and max(spots[number]) <= SIZE - _ROOM
-        return (min(2.2 * _ROOM, float(gaps.min(initial=SIZE))) if inside else -1.0, -number)
-
-    return spots[max(range(len(spots)), key=merit)]
-
-
-def _said(board: Board, at: int) -> str:
-    """A candidate's data in one line."""
-    said = f"{board.names[at]}: {state(board, at)}, distance {board.distance[at]:.3f}"
-    return escape(shortened(f"{said}, {board.weight_is} {percent(float(board.weight[at]))}", 160))
-
-
-def state(board: Board, at: int) -> str:
-    """The relation of a candidate to the picks."""
-    if board.order[at] >= 0:
-        return f"pick {board.order[at] + 1}"
-    return f"pick {board.owner[at] + 1} stands for it" if board.owner[at] >= 0 else "no pick stands for it"
+def _number(place: FloatArray, radius: float, pick: int) -> str:
+    """A pick's number: on its dot if there is room, otherwise beside it, away from the centre."""
+    x, y = place
+    fill, halo = PAPER, ""
+    if radius < _ROOM:
+        outward = math.atan2(y - _MIDDLE, x - _MIDDLE)
+        x, y = x + (radius + 8) * math.cos(outward), y + (radius + 8) * math.sin(outward)
+        fill, halo = colour(pick), f' stroke="{PAPER}" stroke-width="3" paint-order="stroke"'
+    return (
+        f'<text class="dbv-no" x="{x:.1f}" y="{y:.1f}" dy="0.36em" pointer-events="none" fill="{fill}" '
+        f'font-weight="700"{halo}>{pick + 1}</text>'
+    )

@@ -9,7 +9,7 @@ candidates are computed in logarithms, which separate them at any σ.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,34 +22,50 @@ from dartboard.types import FloatArray, IntArray
 
 Criterion = Literal["probability", "gain", "gain_per_token", "required"]
 
+DESCRIBED: Final = {"use_attribute_docstrings": True}
+"""For pydantic: the docstring below a field is its description."""
+
 AGREEMENT = 1e-9
 """Gains that differ by less than this share are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerUp:
-    """The best candidate that was not picked, except for copies of the pick.
+    """The best candidate that was not picked, except for copies of the pick."""
 
-    ``behind`` is the relative difference to the pick's value in the step's criterion: 0 for a tie, 1 if the
-    runner-up has no value; None if the pick itself has none.
-    """
+    __pydantic_config__ = DESCRIBED
 
     index: int
+    """The candidate."""
     gain: float
+    """What it would have added."""
     behind: float | None
+    """The share of the pick's value by which it lost, by the step's criterion: 0 is a tie, 1 is nothing at
+    all; null if the pick itself has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One pick. ``gains`` runs along the candidates; NaN for those picked or seen before, or excluded."""
+    """One pick of Dartboard."""
+
+    __pydantic_config__ = DESCRIBED
 
     pick: int
+    """The candidate."""
     gain: float
+    """What it adds, as a share of what all candidates cover."""
     coverage: float
+    """What is covered with it."""
+    uncovered: float
+    """What is left."""
     criterion: Criterion
+    """By what it was the best."""
     runner_up: RunnerUp | None
-    stands_for: IntArray
-    gains: FloatArray
+    """The best that lost, copies of the pick aside; null if no other candidate could be picked."""
+    stands_for: list[int]
+    """Candidates that it covers at least by half and better than other picks."""
+    gains: list[float | None]
+    """What each candidate would have added here; null for those picked or seen before, or excluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +93,7 @@ def trace(pool: Pool, limits: Limits, selection: Selection, *, offset: int = 0) 
     seen = kept.find(limits.seen)
     log_gains = _log_gains(kept, seen, picks)
     rules = _criteria(kept, limits, picks, log_gains)
-    tracker = LimitTracker(kept, limits)
+    tracker, stands_for = LimitTracker(kept, limits), selection.stands_for
     steps = []
     for number, (pick, rule) in enumerate(zip(picks, rules, strict=True)):
         unpicked = np.ones(len(kept), dtype=bool)
@@ -91,10 +107,11 @@ def trace(pool: Pool, limits: Limits, selection: Selection, *, offset: int = 0) 
                 pick=int(selection.indices[number]),
                 gain=float(selection.gains[number]),
                 coverage=float(selection.coverage[number]),
+                uncovered=1.0 - float(selection.coverage[number]),
                 criterion=rule,
                 runner_up=rival and RunnerUp(rival[0], float(gains[rival[0]]), rival[1]),
-                stands_for=selection.stands_for[number],
-                gains=gains,
+                stands_for=stands_for[number].tolist(),
+                gains=[None if gain != gain else gain for gain in gains.tolist()],
             )
         )
         tracker.admit(pick)

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.errors import MissingExtraError
 from dartboard.selection.kernels import Distance
 from dartboard.types import FloatArray, IntArray
 
@@ -117,17 +119,29 @@ class Selection:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row a pick, under the candidates' positions; ``stands_for`` has its own."""
-        from dartboard.explain.selection_view import frame_of
-
-        return frame_of(self)
+        try:
+            pandas = import_module("pandas")
+        except ImportError as error:
+            raise MissingExtraError("pandas", "pandas", "a data frame") from error
+        return pandas.DataFrame(
+            {
+                "similarity": self.similarity,
+                "gain": self.gains,
+                "coverage": self.coverage,
+                "stands_for": [positions.tolist() for positions in self.stands_for],
+            },
+            index=pandas.Index(self.indices, name="position"),
+        )
 
     def __repr__(self) -> str:
-        from dartboard.explain.selection_view import text_of
+        from dartboard.explain.result_view import view_of
+        from dartboard.explain.text_table import as_text
 
-        return text_of(self)
+        return as_text(view_of(self, with_map=False))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from dartboard.explain.selection_view import html_of
+        from dartboard.explain.html_card import as_html
+        from dartboard.explain.result_view import view_of
 
-        return html_of(self)
+        return as_html(view_of(self))

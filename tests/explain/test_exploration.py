@@ -2,10 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
-from dartboard.errors import InvalidInputError
-from dartboard.explain.exploration import explore
+from dartboard.deadline import deadline
+from dartboard.errors import DeadlineError, InvalidInputError
+from dartboard.evaluation.metrics import pairwise_diversity
+from dartboard.explain.exploration import CachedScorer, Exploration, explore, sigma_range
+from dartboard.explain.picked_sets import redundancy
 from dartboard.search_options import SearchOptions
 from tests.models import SharedWords
 from tests.tea import QUERY, TEXTS, filled
@@ -65,9 +70,8 @@ def test_every_option_of_a_search(options):
     result = engine.search(QUERY, asked)
     assert [ids[step["pick"]] for step in found["steps"]] == [chunk.id for chunk in result.chunks]
     assert sum(each["probability"] for each in found["candidates"]) == pytest.approx(1.0)
-    assert found == explore(engine, QUERY, **{"k": 4, **options}).to_json() | {
-        name: found[name] for name in ("seconds", "execution_time_ms")
-    }
+    again = explore(engine, QUERY, **{"k": 4, **options}).to_json()
+    assert found == again | {"seconds": found["seconds"]}
     json.dumps(found, allow_nan=False)
 
 
@@ -170,3 +174,61 @@ def test_the_preferred_copy_has_the_weight_of_its_group():
     plain = explore(engine, "steep tea in water", k=6).to_json()
     expected = {each["id"][:-1]: each["probability"] for each in plain["candidates"] if each["probability"]}
     assert {name[:-1]: weight for name, weight in weights.items() if weight} == pytest.approx(expected)
+
+
+def test_redundancy_is_the_mean_of_the_nearest_cosines():
+    cosines = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    assert redundancy(cosines) == pytest.approx((0.9 + 0.9 + 0.2) / 3)
+    assert redundancy(np.ones((1, 1))) == redundancy(np.zeros((0, 0))) == 0.0
+
+
+def test_sets_describe_themselves():
+    engine = filled(texts=COPIED, retriever="dense")
+    found = explore(engine, QUERY, k=4)
+    for name, each in found.methods.items():
+        chunks = engine.search(QUERY, k=4, method=name).chunks
+        assert each.pairwise_diversity == pytest.approx(pairwise_diversity(chunks), abs=1e-6)
+        assert each.redundancy == pytest.approx(redundancy(np.array(each.matrix)))
+        assert each.tokens == sum(found.candidates[pick].tokens for pick in each.picks)
+    top, chosen = found.methods["top_k"], found.methods["dartboard"]
+    assert found.overlap["top_k|dartboard"] == len({*top.picks} & {*chosen.picks})
+
+
+def test_the_sweep_selects_at_each_sigma():
+    engine = filled(texts=COPIED, retriever="dense")
+    found = explore(engine, QUERY, k=4)
+    sigmas = found.sweep.sigmas
+    assert sigmas == sorted(sigmas) and len(sigmas) == 25 and found.sigma.auto in sigmas
+    assert (sigmas[0], sigmas[-1]) == pytest.approx(sigma_range(found.sigma.auto))
+    for sigma, picks in list(zip(sigmas, found.sweep.picks, strict=True))[::6]:
+        chunks = engine.search(QUERY, k=4, sigma=sigma).chunks
+        assert [found.candidates[pick].id for pick in picks] == [chunk.id for chunk in chunks]
+    for centre in (1e-5, 3e-5, 4.0, 10.0):
+        low, high = sigma_range(centre)
+        assert 1e-5 <= low <= centre <= high <= 10.0
+
+
+def test_an_exploration_ends_with_its_time():
+    engine = filled(texts=COPIED)
+    with deadline(1e-6), pytest.raises(DeadlineError):  # timing: has to run out
+        explore(engine, QUERY)
+
+
+def test_a_scorer_is_asked_once():
+    scorer = SharedWords()
+    kept = CachedScorer(scorer)
+    for _ in range(3):
+        assert kept.score("tea", list(TEXTS)).tolist() == scorer.score("tea", list(TEXTS)).tolist()
+        kept.score("tea", list(TEXTS))[:] = 9.0  # whoever gets scores may change them
+        assert kept.score_matrix(list(TEXTS)).shape == (10, 10)
+    assert kept.bounds == scorer.bounds
+    assert [what for what, _ in scorer.asked] == ["score", "score", "matrix", "score", "score"]
+
+
+def test_pydantic_reads_the_tree_with_its_descriptions():
+    found = explore(filled(texts=COPIED), QUERY, k=3)
+    adapter = TypeAdapter(Exploration)
+    assert json.loads(adapter.dump_json(found)) == json.loads(json.dumps(found.to_json()))
+    defined = adapter.json_schema()["$defs"]
+    for name in ("ExploredCandidate", "PickedSet", "Step", "SigmaUsed"):
+        assert all(field.get("description") for field in defined[name]["properties"].values())

@@ -108,7 +108,7 @@ def test_everything_that_the_page_draws(engine):
         length = np.hypot(each["x"], each["y"])
         assert length == pytest.approx(each["distance"] * found["layout"]["radius_of_one"], abs=1e-9)
         assert each["similarity"] == pytest.approx(1 - 2 * each["distance"])
-        assert each["source"] == each["metadata"]["source"] and "title" not in each
+        assert each["source"] == each["metadata"]["source"] and each["title"] is None
         assert set(each["shares"]) <= {"dense", "bm25"} and each["shares"]
     assert 0.0 < found["layout"]["stress"] < 0.5
     assert set(found["overlap"]) == {"top_k|mmr", "top_k|dartboard", "mmr|dartboard"}

@@ -56,7 +56,6 @@ WITHOUT_PAGE = frozenset(
         "lazy",
         "pair_scores",
         "plain_text",
-        "selection_view",
         "version",
         "web",
         "wrong_names",

@@ -1,7 +1,7 @@
 """An exploration of a question, told from the side of one passage."""
 
 from dartboard.engine import Engine
-from dartboard.explain.exploration import Exploration
+from dartboard.explain.exploration import Exploration, ExploredCandidate
 from dartboard.explain.trace import Step as Traced
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step, one_line, share
@@ -17,10 +17,10 @@ SAME = 0.5
 
 def explained(found: Exploration, place: int) -> ExplainAnswer:
     """Of a candidate, by its place among the candidates."""
-    picks = found.sets["dartboard"].picks
+    picks = found.methods["dartboard"].picks
     chosen = place in picks
-    by, cover = int(found.trace.covered_by[place]), float(found.trace.cover[place])
-    other = None if chosen or by < 0 else found.candidates[by].id
+    by, cover = found.covered_by[place], found.cover[place]
+    other = None if chosen or by is None else found.candidates[by].id
     return _answer(
         found,
         found.candidates[place],
@@ -29,11 +29,11 @@ def explained(found: Exploration, place: int) -> ExplainAnswer:
         why=_why_chosen(found, place) if chosen else _why_not(found, place, by, cover),
         rank=picks.index(place) + 1 if chosen else None,
         retriever_rank=place + 1,
-        similarity=1.0 - 2.0 * float(found.distance[place]),
+        similarity=found.candidates[place].similarity,
         redundant_with=other,
         redundancy=None if other is None else cover,
-        chosen_by_top_k=place in found.sets["top_k"].picks,
-        chosen_by_mmr=place in found.sets["mmr"].picks,
+        chosen_by_top_k=place in found.methods["top_k"].picks,
+        chosen_by_mmr=place in found.methods["mmr"].picks,
     )
 
 
@@ -51,8 +51,8 @@ def left_out(found: Exploration, chunk: Chunk, engine: Engine, where: Filter | N
 
 
 def _why_chosen(found: Exploration, place: int) -> str:
-    number = found.sets["dartboard"].picks.index(place)
-    step = found.trace.steps[number]
+    number = found.methods["dartboard"].picks.index(place)
+    step = found.steps[number]
     others = len(step.stands_for) - 1
     stands = f" It also stands for {counted(others, 'other candidate')}." if others > 0 else ""
     if number == 0 and step.criterion == "probability":
@@ -68,13 +68,13 @@ def _why_chosen(found: Exploration, place: int) -> str:
     )
 
 
-def _why_not(found: Exploration, place: int, by: int, cover: float) -> str:
-    picks = found.sets["dartboard"].picks
+def _why_not(found: Exploration, place: int, by: int | None, cover: float) -> str:
+    picks = found.methods["dartboard"].picks
     if not picks:
         return "Nothing was chosen: no passage fits the token budget."
-    last = found.trace.steps[-1]
+    last = found.steps[-1]
     adds = _gain(last, place)
-    if cover >= SAME:
+    if by is not None and cover >= SAME:
         return (
             f"Pick {picks.index(by) + 1} ({_name(found.candidates[by])}) says nearly the same: it stands in "
             f"for this passage to {cover:.0%}, so that adding it would gain little."
@@ -88,7 +88,9 @@ def _why_not(found: Exploration, place: int, by: int, cover: float) -> str:
     )
 
 
-def _answer(found: Exploration, chunk: Chunk, place: int | None, **facts: object) -> ExplainAnswer:
+def _answer(
+    found: Exploration, chunk: Chunk | ExploredCandidate, place: int | None, **facts: object
+) -> ExplainAnswer:
     about = {
         "rank": None,
         "retriever_rank": None,
@@ -106,7 +108,7 @@ def _answer(found: Exploration, chunk: Chunk, place: int | None, **facts: object
             "text": chunk.text[: limits.SHOWN_CHARACTERS],
             "candidates": len(found.candidates),
             "sigma": found.sigma.value,
-            "steps": [_step(found, at, step, place) for at, step in enumerate(found.trace.steps)],
+            "steps": [_step(found, at, step, place) for at, step in enumerate(found.steps)],
             **about,
         }
     )
@@ -130,14 +132,13 @@ def _step(found: Exploration, at: int, step: Traced, place: int | None) -> Step:
 
 
 def _gain(step: Traced, place: int) -> float | None:
-    gain = float(step.gains[place])
-    return gain if gain == gain else None
+    return step.gains[place]
 
 
-def source_of(chunk: Chunk) -> str | None:
+def source_of(chunk: Chunk | ExploredCandidate) -> str | None:
     """The document that a passage comes from, in one line."""
     return " ".join(str(chunk.metadata.get("source") or "").split()) or None
 
 
-def _name(chunk: Chunk) -> str:
+def _name(chunk: Chunk | ExploredCandidate) -> str:
     return one_line(source_of(chunk) or chunk.id)

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from dartboard.explain.terminal import print_result
+from dartboard.cli.passages import print_result
 from dartboard.types import Chunk, RetrievalResult
 from tests.tea import QUERY, filled
 
@@ -46,10 +46,8 @@ def test_several_questions_and_what_was_seen():
         lines = [line.strip() for line in printed(found, explain=explain).splitlines()]
         at = lines.index("coffee is roasted dark")
         assert lines[at + 1] == "for: how is coffee roasted" and f"for: {QUERY}" in lines
-        assert [line.split(" of ")[1] for line in lines if line.startswith("covers")] == [
-            f"“{QUERY}”",
-            "“how is coffee roasted”",
-        ]
+        covered = [line.split(" of ")[1] for line in lines if line.startswith("covers")]
+        assert covered[-2:] == [f"“{QUERY}”", "“how is coffee roasted”"]
         assert any(line.endswith("% was covered before, by what was seen") for line in lines)
     assert "for: " not in printed(filled(retriever="dense").search(QUERY, k=3))
 
@@ -62,6 +60,7 @@ def test_nothing_new_is_not_a_matter_of_tokens():
 
 def test_copies_that_differ_are_always_named_and_others_where_it_is_explained():
     found = filled(retriever="dense").search(QUERY, k=1)
-    found.metadata["copies"] = [[{"id": "x", "year": 1, "differs": [["5", "6"]]}, {"id": "y", "year": 2}]]
+    copies = [[{"id": "x", "year": 1, "differs": [["5", "6"]]}, {"id": "y", "year": 2}]]
+    found = found.with_explanation(copies=copies)
     assert 'differs: "5" vs "6" in x (year 1)' in printed(found) and "copy: y" not in printed(found)
     assert "copy: y (year 2)" in printed(found, explain=True)
