@@ -12,7 +12,6 @@ from dartboard.api.search_request import SearchRequest
 from dartboard.cli.common_options import SearchFlags
 from dartboard.explain.exploration import explore
 from dartboard.integrations.mcp.arguments import ContextArguments, SearchArguments
-from dartboard.integrations.options import SearchFields
 from dartboard.search_options import SearchKeywords, SearchOptions
 
 OPTIONS = {field.name for field in fields(SearchOptions)}
@@ -32,7 +31,6 @@ DOORS = {
     "POST /explore": (set(ExploreRequest.model_fields), {**OVER_HTTP, "method": "it compares three"}),
     "explore()": (set(get_type_hints(SearchKeywords)), {}),
     "dartboard search": ({field.name for field in fields(SearchFlags)}, INTERNAL),
-    "LangChain, LlamaIndex, Haystack": (set(SearchFields.model_fields), INTERNAL),
     "MCP": (
         {"where" if name == "filter" else name for name in SearchArguments.model_fields},
         FOR_A_MODEL,

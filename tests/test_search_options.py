@@ -1,13 +1,11 @@
 """What a search is asked for is checked when it is said, and one type says it everywhere."""
 
 from dataclasses import fields
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.options import options_of
 from dartboard.search_options import SearchKeywords, SearchOptions, declared_options, option_name
 from dartboard.selection import MMR, Dartboard
 from dartboard.stores import parse_filter
@@ -87,11 +85,3 @@ def test_single_options_are_changed_by_name():
 
 def test_keyword_arguments_are_the_same_options():
     assert list(SearchKeywords.__annotations__) == [field.name for field in fields(SearchOptions)]
-
-
-def test_a_component_has_its_options_as_attributes():
-    component = SimpleNamespace(k=4, sigma=0.3, other="x")
-    assert options_of(component) == SearchOptions(k=4, sigma=0.3)
-    assert options_of(component, k=2) == SearchOptions(k=2, sigma=0.3)
-    with pytest.raises(ConfigError, match="unknown option 'kk': there are k, sigma"):
-        options_of(component, kk=3)

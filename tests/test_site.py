@@ -101,9 +101,9 @@ def test_the_first_names_stand_in_the_reference(site):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("langchain.compressor", "DartboardCompressor"),
-        ("langchain.retriever", "DartboardRetriever"),
-        ("llama_index.postprocessor", "DartboardPostprocessor"),
+        ("langchain", "DartboardCompressor"),
+        ("langchain", "DartboardRetriever"),
+        ("llama_index", "DartboardPostprocessor"),
     ],
 )
 def test_fields_of_the_integrations_stand_in_the_reference(site, module, name):
@@ -111,9 +111,9 @@ def test_fields_of_the_integrations_stand_in_the_reference(site, module, name):
     ours = [kind for kind in made.__mro__ if kind.__module__.startswith("dartboard.")]
     fields = [field for kind in ours for field in vars(kind).get("__annotations__", {}) if field[0] != "_"]
     fields = [field for field in fields if field in made.model_fields]
-    place = f"dartboard.integrations.{module.partition('.')[0]}.{name}"
+    place = f"dartboard.integrations.{module}.{name}"
     ids = Page(site["reference/python/integrations/index.html"]).ids
-    assert len(fields) > 10 and {f"{place}.{field}" for field in fields} <= ids
+    assert len(fields) > 4 and {f"{place}.{field}" for field in fields} <= ids
 
 
 def test_formulas_are_drawn_by_the_browser(site):

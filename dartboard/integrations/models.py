@@ -1,4 +1,4 @@
-"""Embedding models of other libraries, used as one of ours.
+"""Embedding models of other libraries, used as one of ours, and their vectors kept in memory.
 
 A model is told by what it can do: ``embed_query`` and ``embed_documents`` (LangChain),
 ``get_query_embedding`` and ``get_text_embedding_batch`` (LlamaIndex). A text is the name of one of
@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.embeddings.base import EmbeddingModel, Progress
+from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel
 from dartboard.embeddings.by_name import default_model, model_by_name
+from dartboard.embeddings.cache import ArrayCache
 from dartboard.embeddings.descriptions import TaskType, known_description
 from dartboard.embeddings.texts import check_texts
 from dartboard.embeddings.vectors import Vectors, check_vectors
@@ -24,23 +25,26 @@ _ALLOWED = (
     "a dartboard EmbeddingModel, the name of one ('default', 'onnx:PATH' …), a LangChain Embeddings or a "
     "LlamaIndex BaseEmbedding"
 )
+MAX_BYTES = 64 * 1024 * 1024
+"""What the cached vectors of one model may take: 43,000 of 384 dimensions."""
+BLANK = "."
+"""What is embedded for a blank text, of which models make no vector."""
 _lock = Lock()
 
 
-class ForeignModel(EmbeddingModel):
+class ForeignModel(TaskModel):
     """A model by two functions: one for a query, one for many passages."""
 
     def __init__(
         self,
         name: str,
-        *,
         embed_query: Callable[[str], Any],
         embed_documents: Callable[[list[str]], Any],
     ) -> None:
         self._name = name
         self._embed_query = embed_query
         self._embed_documents = embed_documents
-        self._dim: int | None = None
+        self._dim = 0
 
     @property
     def name(self) -> str:
@@ -50,19 +54,15 @@ class ForeignModel(EmbeddingModel):
     @property
     def embedding_dim(self) -> int:
         """The length of the vectors that it gave, or gives a first text."""
-        if self._dim is None:
+        if not self._dim:
             self.encode_documents(["dimension"])
-        return self._dim or 0
+        return self._dim
 
     @property
     def sigma(self) -> float | None:
         """The σ of the model of that name, where one is known."""
         known = known_description(self._name)
         return known.sigma if known else None
-
-    def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> Vectors:
-        """Texts as passages."""
-        return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size)
 
     def encode_task(
         self,
@@ -78,49 +78,95 @@ class ForeignModel(EmbeddingModel):
             return np.empty((0, self.embedding_dim), dtype=np.float32)
         as_passages = TaskType(task) is TaskType.RETRIEVAL_DOCUMENT
         raw = self._embed_documents(listed) if as_passages else [self._embed_query(text) for text in listed]
-        vectors = check_vectors(raw, count=len(listed), dim=self._width(raw), model_name=self._name)
-        self._dim = vectors.shape[1]
+        try:
+            dim = len(raw[0])
+        except (TypeError, IndexError, KeyError) as error:
+            raise ModelError(f"model {self._name!r} answered {type(raw).__name__}, not vectors") from error
+        vectors = check_vectors(raw, count=len(listed), dim=dim, model_name=self._name)
+        self._dim = dim
         if progress:
             progress(len(listed))
         return vectors
-
-    def _width(self, raw: Any) -> int:
-        try:
-            return len(raw[0])
-        except (TypeError, IndexError, KeyError) as error:
-            raise ModelError(f"model {self._name!r} answered {type(raw).__name__}, not vectors") from error
 
 
 class UnknownModel(ForeignModel):
     """Who made vectors that came ready-made: nothing is known of it, and it encodes nothing."""
 
     def __init__(self) -> None:
-        super().__init__("unknown", embed_query=_refuse, embed_documents=_refuse)
+        super().__init__("unknown", _refuse, _refuse)
 
 
-def check_model(given: Any, name: str) -> None:
+def _refuse(texts: Any) -> Any:
+    raise ConfigError("the model that made these vectors is not known: say which one embeds the query")
+
+
+def check_model(given: Any, field: str) -> None:
     """Something that :func:`as_model` takes, or an error; nothing is loaded."""
     if given is None or isinstance(given, EmbeddingModel) or _methods(given):
         return
     if not isinstance(given, str) or not given.strip():
-        raise ConfigError(f"{name} must be {_ALLOWED}, got {type(given).__name__}")
+        raise ConfigError(f"{field} must be {_ALLOWED}, got {type(given).__name__}", field=field)
 
 
 def as_model(given: Any) -> EmbeddingModel:
     """A dartboard model of whatever was given; models by name are loaded once in a process."""
-    check_model(given, "a model")
+    check_model(given, "model")
     if given is None:
         return default_model()
     if isinstance(given, EmbeddingModel):
         return given
-    if isinstance(given, str):
-        with _lock:
-            return _named(given.strip())
-    wrapped = getattr(given, "model", None)
-    if isinstance(wrapped, EmbeddingModel):  # one of ours, on its way back
-        return wrapped
     with _lock:
-        return _wrapped(_Identity(given), _name_of(given))
+        if isinstance(given, str):
+            return _named(given.strip())
+        wrapped = getattr(given, "model", None)
+        if isinstance(wrapped, EmbeddingModel):  # one of ours, on its way back
+            return wrapped
+        return _wrapped(_Identity(given))
+
+
+def encode_documents(model: EmbeddingModel, texts: Sequence[str]) -> list[Vectors]:
+    """The vectors of passages, ``(d,)`` each; recent ones of the same model come from memory."""
+    if not texts:
+        return []
+    known = _cache_of(_Identity(model))
+    found = {text: known.get(text) for text in texts}
+    missing = [text for text, vector in found.items() if vector is None]
+    if missing:
+        for text, vector in zip(missing, model.encode_documents(missing), strict=True):
+            # A copy: a row of the whole batch would keep the batch in memory.
+            found[text] = copied = vector.copy()
+            known.put(text, copied)
+    return [vector for text in texts if (vector := found[text]) is not None]
+
+
+class ModelChoice:
+    """A model as a component keeps it: by its name, loaded where it is first used, or the model itself.
+
+    A deep copy shares the model; a name can be sent to another process.
+    """
+
+    def __init__(self, given: Any = None) -> None:
+        check_model(given, "model")
+        self.given = given
+
+    def __deepcopy__(self, memo: Any) -> "ModelChoice":
+        return self
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """The model."""
+        return as_model(self.given)
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector of a question."""
+        vector: list[float] = self.model.encode_query(text).tolist()
+        return vector
+
+    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector a text; a blank one gets that of a full stop, so that it does not end a whole run."""
+        wordy = [text if text.strip() else BLANK for text in texts]
+        vectors: list[list[float]] = self.model.encode_documents(wordy).tolist()
+        return vectors
 
 
 class _Identity:
@@ -137,10 +183,15 @@ class _Identity:
 
 
 @lru_cache(maxsize=8)
-def _wrapped(key: _Identity, name: str) -> ForeignModel:
-    """One wrapper a model, for its vectors are cached under the wrapper."""
+def _cache_of(model: _Identity) -> ArrayCache:
+    return ArrayCache(MAX_BYTES)
+
+
+@lru_cache(maxsize=8)
+def _wrapped(key: _Identity) -> ForeignModel:
+    """One wrapper a model, for vectors are cached by the wrapper."""
     embed_query, embed_documents = (getattr(key.given, method) for method in _methods(key.given))
-    return ForeignModel(name, embed_query=embed_query, embed_documents=embed_documents)
+    return ForeignModel(_name_of(key.given), embed_query, embed_documents)
 
 
 @lru_cache(maxsize=8)
@@ -162,7 +213,3 @@ def _name_of(given: Any) -> str:
         if isinstance(name, str) and name.strip() and name != "unknown":
             return name
     return type(given).__qualname__
-
-
-def _refuse(texts: Any) -> Any:
-    raise ConfigError("the model that made these vectors is not known: say which one embeds the query")

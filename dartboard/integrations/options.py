@@ -1,148 +1,88 @@
-"""The options of a search as fields of a framework's component, checked when they are set.
+"""The one field ``options`` of every component, and the keywords that go into it.
 
-LangChain's and LlamaIndex's components, which are pydantic models, inherit the fields below; Haystack's take
-the same ones as keywords (:func:`set_options`). Names, types and defaults are those of
-:class:`~dartboard.search_options.SearchOptions`: a new option of a search is one more field here.
+``DartboardRetriever(engine=engine, k=3, where="year >= 2020")`` and ``options=SearchOptions(k=3, …)`` are the
+same. Names, ranges and aliases (``top_k``, ``filter``) are those of
+:class:`~dartboard.search_options.SearchOptions`; a new option of a search needs no line here.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import fields
-from inspect import Parameter, signature
-from typing import Any, Literal, Self
+from typing import Any
 
-import numpy as np
 from pydantic import BaseModel, field_serializer, model_validator
 
-from dartboard.config import RerankerType
 from dartboard.errors import ConfigError
-from dartboard.integrations.pick_metadata import KEY
-from dartboard.search_options import TRIAGE, SearchOptions
-from dartboard.wrong_names import check_names
-
-_NAMED_ELSEWHERE = {"top_n": "k", "top_k": "k"}
-_NAMES = tuple(field.name for field in fields(SearchOptions))
+from dartboard.integrations.rerank import KEY
+from dartboard.search_options import SearchOptions, declared_options, option_name
+from dartboard.selection.methods import method_of
 
 
-class SelectionFields(BaseModel):
-    """How much to select, and how."""
-
-    k: int | None = None
-    """How many to pick; 5 where there is no ``token_budget`` either."""
-    token_budget: int | None = None
-    """What the picks may cost together, in tokens of the embedding model or of ``tokenizer``."""
-    tokenizer: Any = None
-    """Whose tokens the budget counts: a name that tiktoken knows, a ``tokenizer.json``, or a function."""
-    offset: int = 0
-    """Leave out so many picks: those of earlier pages."""
-    also: tuple[str, ...] = ()
-    """Further questions that are answered together with the query."""
-    weights: tuple[float, ...] | None = None
-    """How much the query and each of ``also`` count; equal by default."""
-    method: Any = "dartboard"
-    """How to choose: a name, such as ``mmr``, or a selection method."""
-    sigma: float | Literal["auto"] = "auto"
-    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
-    max_per_source: int | None = None
-    """The most picks that one source may have."""
-    source_field: str = "source"
-    """The metadata field that ``max_per_source`` counts."""
-    max_per: dict[str, int] | None = None
-    """The most picks that may agree in a metadata field: ``{"author": 2}``."""
-    prefer: str | None = None
-    """A metadata field: of near-duplicates, the one with the largest value is picked."""
-    min_gain_share: float = 0.0
-    """Stop once a pick would add less than this share of what the first one added."""
-    min_similarity: float | None = None
-    """Leave out candidates whose cosine to the question is lower."""
-    metadata_key: str = KEY
-    """Where in the metadata the note on each pick is put."""
-
-    @field_serializer("also", "weights")
-    def _listed(self, value: tuple[Any, ...] | None) -> list[Any] | None:
-        """As JSON has them: what was saved and read again is equal to what was saved."""
-        return None if value is None else list(value)
-
-    @model_validator(mode="after")
-    def _check_options(self) -> Self:
-        options_of(self)
-        return self
+def as_options(given: SearchOptions | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> SearchOptions:
+    """Options from an object or from what :func:`plain` wrote, with single ones changed."""
+    options = SearchOptions(**given) if isinstance(given, Mapping) else given
+    named: Any = {option_name(name) or name: value for name, value in changes.items()}
+    return SearchOptions.of(options, named, "options")
 
 
-class SearchFields(SelectionFields):
-    """What a retriever over an index can be asked for."""
+def gathered(given: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
+    """The settings of a component, with single options gathered in ``options``.
 
-    where: Any = None
-    """A filter on metadata, as text or made by ``parse_filter``."""
-    triage_k: int = TRIAGE
-    """How many candidates are found before some are chosen."""
-    reranker: RerankerType = "cosine"
-    """By what the question's side is scored: ``cosine``, ``crossencoder`` or ``hybrid``."""
-    must_include: tuple[str, ...] = ()
-    """Ids of chunks that have to be among the picks."""
-    exclude: tuple[str, ...] = ()
-    """Ids of chunks that must not be."""
-    seen: tuple[str, ...] = ()
-    """Ids of chunks that the reader has already: only what adds to them is picked."""
+    ``defaults`` are options for a component that is given none of its own.
+    """
+    changes = {name: value for name, value in given.items() if option_name(name)}
+    others = {name: value for name, value in given.items() if name not in changes}
+    if others.get("options") is None:
+        changes = defaults | changes
+    return others | {"options": as_options(others.get("options"), changes)}
 
 
-class RerankFields(SelectionFields):
-    """What a component that selects from given documents can be asked for."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_names(cls, settings: Any) -> Any:
-        """An error for a setting that other rerankers call by another name, with the name it has here."""
-        for theirs, ours in _NAMED_ELSEWHERE.items():
-            if isinstance(settings, dict) and theirs in settings:
-                raise ConfigError(
-                    f"{theirs} is called {ours} here: {cls.__name__}({ours}={settings[theirs]!r})"
-                )
-        return settings
-
-
-def options_of(owner: Any, **changes: Any) -> SearchOptions:
-    """The options that a component has as attributes; those in ``changes`` are taken from there."""
-    names = [name for name in _NAMES if hasattr(owner, name)]
-    if unknown := sorted(set(changes) - {"k", "where", *names}):
-        raise ConfigError(f"unknown option {unknown[0]!r}: there are {', '.join(names)}")
-    return SearchOptions(**{name: getattr(owner, name) for name in names} | changes)
-
-
-def set_options(component: Any, kind: type[SelectionFields], given: Mapping[str, Any], *without: str) -> None:
-    """Give a component that is no pydantic model the options of ``kind`` as attributes.
-
-    Args:
-        component: what gets them.
-        kind: whose fields and defaults they are.
-        given: those that differ from the defaults.
-        without: fields that the component has under other names.
+def plain(options: SearchOptions) -> dict[str, Any]:
+    """The options that differ from the defaults, as JSON has them.
 
     Raises:
-        TypeError: an option does not exist; the message has the name that was probably meant.
+        ConfigError: One of them is an object, which cannot be written down.
     """
-    names = [name for name in kind.model_fields if name in _NAMES and name not in without]
-    check_names(given, [*_parameters(component), *names], type(component).__name__)
-    for name in names:
-        setattr(component, name, given.get(name, kind.model_fields[name].default))
-
-
-def settings_of(component: Any, *without: str) -> dict[str, Any]:
-    """The parameters of a component's ``__init__`` and its options, all of which are its attributes."""
-    options = [name for name in _NAMES if hasattr(component, name)]
-    found = {
-        name: getattr(component, name) for name in (*_parameters(component), *options) if name not in without
-    }
-    for name, value in found.items():
-        if isinstance(value, tuple):
-            found[name] = list(value)
-        elif isinstance(value, np.ndarray):  # vectors that were seen
-            found[name] = value.tolist()
+    found = {}
+    for name, option in declared_options().items():
+        value = getattr(options, name)
+        if name == "method" and not isinstance(value, str):
+            value = value.name if _is_default(value) else value
+        if isinstance(value, str | int | float | None) and value == option.default:
+            continue
+        try:
+            value = json.loads(json.dumps(value.tolist() if hasattr(value, "tolist") else value))
+        except TypeError as error:
+            raise ConfigError(
+                f"{name} is a {type(value).__name__}, which cannot be written down: give it by name, or save "
+                "the other settings and hand it over when loading",
+                field=name,
+            ) from error
+        if value != [] or option.default != ():
+            found[name] = value
     return found
 
 
-def _parameters(component: Any) -> list[str]:
-    """The parameters of ``__init__`` that have names, and of those of its base classes."""
-    makers = [vars(kind)["__init__"] for kind in type(component).__mro__[:-1] if "__init__" in vars(kind)]
-    own = [each for maker in makers for each in list(signature(maker).parameters.values())[1:]]
-    named = [each.name for each in own if each.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)]
-    return list(dict.fromkeys(named))
+def _is_default(method: Any) -> bool:
+    """Whether its name makes the same method again."""
+    try:
+        return bool(method_of(method.name) == method)
+    except ConfigError:
+        return False
+
+
+class OptionsField(BaseModel):
+    """The field ``options`` of a component that is a pydantic model; it also takes single options."""
+
+    options: Any = SearchOptions()
+    """What is asked for: ``SearchOptions``, or single options as keywords (``k=3``)."""
+    metadata_key: str = KEY
+    """Where in the metadata the note on each pick is put."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, given: Any) -> Any:
+        return gathered(given) if isinstance(given, Mapping) else given
+
+    @field_serializer("options")
+    def _plain(self, options: SearchOptions) -> dict[str, Any]:
+        return plain(options)

@@ -1,109 +1,282 @@
-"""Documents that somebody else found in, those that together say most out, each with its note."""
+"""Documents that somebody else found in, those that together say most out, each with a note on why.
+
+A note is plain JSON::
+
+    rank               place in the order of picking, from 1
+    score, similarity  cosine of query and document; frameworks that have scores show it as theirs
+    gain               what it adds to those before it, as a share of P(t|q), the likely targets of the query
+    coverage           the sum of the gains up to here
+    stands_for         the candidates that it covers best, itself among them, by id (or position)
+    stands_for_count   how many
+    bound              no choice within the same limits covers more than the last coverage / bound
+    sigma              σ as it was used, and
+    sigma_source       where it came from: given, candidates, model, calibration or fallback
+    method             who picked
+    candidates         how many there were to pick from
+    relevance          whether any of these is relevant (dartboard.relevance.Relevance)
+    vector_source      given, model:NAME or index:COLLECTION
+    query_model        who embedded the query
+
+and, where these were asked for::
+
+    questions          with ``also``: text, weight and coverage of the query and of each further question
+    serves             the position among these of the one that the document serves most
+    covered_before     with ``seen``: what was covered before the first pick
+    copies             with ``prefer``: the other copies, by id, with the field and in what they differ
+
+Documents from an index say, too, which ``retriever`` found them and its ``retriever_score``; documents that
+had a score or a note before keep them as ``score_before`` and ``before``.
+"""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.reader_tokenizer import reader_tokenizer
+from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.pick_metadata import Note, notes_of
-from dartboard.integrations.vector_source import GatheredVectors, Item, VectorSource
-from dartboard.retrievers.candidates import Candidates
+from dartboard.integrations.models import UnknownModel, as_model, encode_documents
 from dartboard.retrievers.query import check_query
+from dartboard.retrievers.ranking import cosines
 from dartboard.search_options import SearchOptions
 from dartboard.selection.methods import method_of
-from dartboard.types import Chunk
+from dartboard.types import Chunk, FloatArray, RetrievalResult, check_vector
+
+KEY = "dartboard"
+"""The key of metadata that notes stand under unless told otherwise."""
+
+Note = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Item:
+    """A document of a framework, and what is known of it.
+
+    Args:
+        document: The document itself.
+        id: Its own id, if it has one.
+        text: The passage, by which near-duplicates are found; may be blank.
+        metadata: For filters, caps and ``prefer``.
+        embedded: What a model embeds, if that is not the text.
+        counted: What a token budget counts, if that is not the text.
+        score: The score that it came with.
+    """
+
+    document: Any
+    id: str | None
+    text: str
+    metadata: Mapping[str, Any]
+    embedded: str | None = None
+    counted: str | None = None
+    score: Any = None
 
 
 class Pick(NamedTuple):
     """A document that was picked, and why."""
 
-    item: Item
+    document: Any
     note: Note
 
 
 def rerank(
     query: str,
     items: Sequence[Item],
-    source: VectorSource,
-    options: SearchOptions,
     *,
+    model: Any = None,
+    options: SearchOptions,
+    vectors: Callable[[list[Any]], Sequence[Any]] | None = None,
     query_vector: Any = None,
     scored: bool = False,
 ) -> list[Pick]:
-    """The picks in order. Documents without a word are passed over where a model would have to embed them.
+    """The documents that together say most about the query, in the order of picking.
 
-    ``scored`` takes the order of the items' own scores in place of that of the vectors on the query's side;
-    such scores are for one question, so they do not go with ``also``.
+    Args:
+        query: What was asked.
+        items: What somebody found, best first.
+        model: What embeds the query, and the documents without a vector: anything that
+            :func:`dartboard.integrations.models.as_model` takes.
+        options: How much to pick, and how. Ids are those of the documents; ``seen`` ids that are not among
+            them are ignored.
+        vectors: A function of the documents that gives the vectors that are there already, with None for
+            those that are not.
+        query_vector: The query's vector, if it is there already.
+        scored: Whether the order of the items' scores counts instead of that of the distances to the query.
+
+    Returns:
+        The picks. Documents with neither text nor vector stand at the end, if ``k`` leaves room and nothing
+        else bounds the picks.
+
+    Raises:
+        InvalidInputError: A vector or a score cannot be used; the document is named.
+        ConfigError: Nothing says which model made the vectors, so that the query cannot be embedded alike.
     """
+    check_query(query)
+    where = options.where
+    if where is not None:
+        items = [item for item in items if where.matches(item.metadata, item.id or "")]  # type: ignore[union-attr]
+    given = _given_vectors(items, vectors)
+    usable = [place for place, item in enumerate(items) if given[place] is not None or item.text.strip()]
+    picks = _picked(
+        query,
+        [items[place] for place in usable],
+        [given[place] for place in usable],
+        model,
+        options,
+        query_vector,
+        scored,
+    )
+    bounded = options.token_budget or options.offset or options.min_gain_share or options.min_similarity
+    room = 0 if bounded else (options.k or 0) - len(picks)
+    blank = [item for place, item in enumerate(items) if place not in set(usable)][: max(room, 0)]
+    return picks + [Pick(item.document, _blank_note(picks, rank)) for rank, item in enumerate(blank)]
+
+
+def _picked(
+    query: str,
+    items: list[Item],
+    given: list[Any],
+    model: Any,
+    options: SearchOptions,
+    query_vector: Any,
+    scored: bool,
+) -> list[Pick]:
     if not items:
         return []
-    check_query(query)
-    gathered = source.gather(query, items, query_vector, options.also)
-    if gathered is None:
-        return []
-    scores = _scores(gathered.items, options) if scored else None
-    if options.max_per_source is not None:
-        _check_sources(gathered.items, options.source_field)
-    chooser = DartboardRetriever(DartboardConfig(reranker_type="cosine"), gathered.model)
-    candidates = _candidates(gathered)
+    embeds = any(vector is None for vector in given)
+    if model is None and query_vector is None and not embeds:
+        raise ConfigError(
+            "say which model made the documents' vectors, so that the query is embedded alike", field="model"
+        )
+    # Nothing is known of the model behind vectors that came ready-made, unless it is named.
+    unknown = model is None and query_vector is not None and not embeds and not options.also
+    maker = UnknownModel() if unknown else as_model(model)
+    made = iter(
+        encode_documents(maker, [_embedded(i) for i, v in zip(items, given, strict=True) if v is None])
+    )
+    rows = [next(made) if vector is None else vector for vector in given]
+    questions = _questions(maker, query, options, query_vector)
+    rows = _checked(rows, items, questions.shape[1])
+    keep = list(range(len(items)))
     if options.min_similarity is not None:
-        similarity = chooser.pool(query, gathered.questions, candidates, options, scores=scores).similarity
-        if similarity.max() < options.min_similarity:
-            return []
-    result = chooser.choose(query, gathered.questions, candidates, options, scores=scores)
+        nearest = np.max([cosines(question, np.stack(rows)) for question in questions], axis=0)
+        kept_ids = {*options.must_include, *options.seen_ids}
+        keep = [at for at in keep if nearest[at] >= options.min_similarity or items[at].id in kept_ids]
+    if not keep:
+        return []
+    items, rows = [items[at] for at in keep], [rows[at] for at in keep]
+    given = [given[at] for at in keep]
+    # Documents are known by their places, for ids may be missing or occur twice.
+    chunks = [
+        Chunk.trusted(_name(place), item.text, row, dict(item.metadata))
+        for place, (item, row) in enumerate(zip(items, rows, strict=True))
+    ]
+    result = DartboardRetriever(DartboardConfig(reranker_type="cosine"), maker).choose(
+        query,
+        questions,
+        chunks,
+        _by_place(options, items),
+        scores=_scores(items, options) if scored else None,
+        costs=None if options.token_budget is None else _costs(maker, items, options),
+    )
     places = [int(chunk.id) for chunk in result.chunks]
     notes = notes_of(
         result,
-        vector_sources=[gathered.sources[place] for place in places],
-        query_model=gathered.model.name,
-        name=lambda id: gathered.items[int(id)].id,
+        vector_sources=[f"model:{maker.name}" if given[place] is None else "given" for place in places],
+        query_model=maker.name if query_vector is None else "given",
+        name=lambda id: items[int(id)].id or int(id),
     )
     return [
-        Pick(gathered.items[place], note | _own_facts(gathered, place))
+        Pick(items[place].document, note | _score_before(items[place]))
         for place, note in zip(places, notes, strict=True)
     ]
 
 
-def _own_facts(gathered: GatheredVectors, place: int) -> Note:
-    """What a note says of a document alone: how far it was read, and the score that it came with."""
-    facts: Note = {}
-    if (length := gathered.lengths[place]) is not None:
-        facts |= {"tokens": length.tokens, "tokens_read": length.read}
-    score = gathered.items[place].score
-    return facts | ({"score_before": float(score)} if _is_score(score) else {})
+def _embedded(item: Item) -> str:
+    return item.text if item.embedded is None else item.embedded
 
 
-def _candidates(gathered: GatheredVectors) -> Candidates:
-    """The documents as chunks that are known by their place, for ids may be missing or occur twice."""
-    chunks = [
-        Chunk.trusted(
-            f"{place:09d}",
-            item.text or "" if item.shown is None else item.shown,
-            vector,
-            dict(item.metadata),
+def _given_vectors(items: Sequence[Item], vectors: Callable[[list[Any]], Sequence[Any]] | None) -> list[Any]:
+    if vectors is None:
+        return [None] * len(items)
+    given = list(vectors([item.document for item in items]))
+    if len(given) != len(items):
+        raise InvalidInputError(
+            f"vectors gave {len(given)} vectors for {len(items)} documents: give one each, None where there "
+            "is none",
+            field="vectors",
         )
-        for place, (item, vector) in enumerate(zip(gathered.items, gathered.vectors, strict=True))
-    ]
-    compared = [
-        chunk.text if item.compared is None else item.compared
-        for chunk, item in zip(chunks, gathered.items, strict=True)
-    ]
-    return Candidates.from_chunks(chunks, compared=compared)
+    return given
+
+
+def _questions(model: EmbeddingModel, query: str, options: SearchOptions, query_vector: Any) -> FloatArray:
+    """``(m, d)`` the vectors of the query and of the questions in ``also``."""
+    if query_vector is None:
+        return model.encode_queries([query, *options.also])
+    first = check_vector(query_vector, name="the query's vector")
+    return np.stack([first, *(model.encode_queries(options.also) if options.also else ())])
+
+
+def _checked(rows: list[Any], items: Sequence[Item], dimension: int) -> list[FloatArray]:
+    found = []
+    for place, (row, item) in enumerate(zip(rows, items, strict=True)):
+        name = f"document {place if item.id is None else item.id!r}"
+        vector = check_vector(row, name=f"the vector of {name}", one_row=False)
+        if vector.size != dimension:
+            raise InvalidInputError(
+                f"the vector of {name} has {vector.size} dimensions where the query's has {dimension}: embed "
+                "both with the same model",
+                field="model",
+            )
+        found.append(vector)
+    return found
+
+
+def _name(place: int) -> str:
+    return f"{place:09d}"
+
+
+def _by_place(options: SearchOptions, items: Sequence[Item]) -> SearchOptions:
+    """The options with the places of documents for their ids."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for place, item in enumerate(items):
+        if item.id is not None:
+            places[item.id].append(_name(place))
+    if unknown := [id for id in options.must_include if id not in places]:
+        raise InvalidInputError(f"no document {unknown[0]!r} among those given", field="must_include")
+
+    def of(ids: Sequence[str]) -> list[str]:
+        return [place for id in ids for place in places.get(id, ())]
+
+    seen = options.seen if options.seen_vectors is not None else of(options.seen_ids)
+    return replace(
+        options, where=None, must_include=of(options.must_include), exclude=of(options.exclude), seen=seen
+    )
+
+
+def _costs(model: EmbeddingModel, items: Sequence[Item], options: SearchOptions) -> list[int]:
+    counter = model if options.tokenizer is None else reader_tokenizer(options.tokenizer)
+    return count_tokens(counter, [(item.counted or item.text).strip() or "." for item in items])
 
 
 def _scores(items: Sequence[Item], options: SearchOptions) -> list[float]:
     if options.also:
-        raise ConfigError("scores are those of one question: leave out also, or the scores")
+        raise ConfigError("scores are those of one question: leave out also, or the scores", field="also")
     if method_of(options.method).name == "mmr":
-        raise ConfigError("mmr weighs similarities against each other and takes no scores")
-    for item in items:
+        raise ConfigError("mmr weighs similarities against each other and takes no scores", field="method")
+    for place, item in enumerate(items):
         if not _is_score(item.score):
             raise InvalidInputError(
-                f"{item.label} has the score {item.score!r}: the order is to be that of the scores, and each "
-                "must be a finite number"
+                f"document {place if item.id is None else item.id!r} has the score {item.score!r}: each must "
+                "be a finite number where the order of the scores counts",
+                field="scores",
             )
     return [float(item.score) for item in items]
 
@@ -112,9 +285,57 @@ def _is_score(score: Any) -> bool:
     return isinstance(score, Real) and not isinstance(score, bool) and math.isfinite(score)
 
 
-def _check_sources(items: Sequence[Item], field: str) -> None:
-    for item in items:
-        if field not in item.metadata:
-            raise InvalidInputError(
-                f"{item.label} has no {field!r} in its metadata: max_per_source needs it (see source_field)"
-            )
+def _score_before(item: Item) -> Note:
+    return {"score_before": float(item.score)} if _is_score(item.score) else {}
+
+
+def notes_of(
+    result: RetrievalResult,
+    *,
+    vector_sources: Sequence[str],
+    query_model: str,
+    name: Callable[[str], str | int] = lambda id: id,
+) -> list[Note]:
+    """One note a pick, with its vector source; ``name`` says what a candidate's id means to the caller."""
+    facts = result.metadata
+    notes = []
+    for rank, source in enumerate(vector_sources):
+        stands_for = [name(id) for id in facts["stands_for"][rank]]
+        note: Note = {
+            "rank": rank + 1,
+            "score": facts["similarity"][rank],
+            "similarity": facts["similarity"][rank],
+            "gain": facts["gain"][rank],
+            "coverage": facts["coverage"][rank],
+            "stands_for": stands_for,
+            "stands_for_count": len(stands_for),
+            "bound": facts["bound"],
+            "sigma": facts["sigma"] if math.isfinite(facts["sigma"]) else None,
+            "sigma_source": facts["sigma_source"],
+            "method": facts["method"],
+            "candidates": facts["candidates"],
+            "relevance": dict(facts["relevance"]),
+            "vector_source": source,
+            "query_model": query_model,
+        }
+        note |= {key: facts[key] for key in ("questions", "covered_before") if key in facts}
+        if "serves" in facts:
+            note["serves"] = facts["serves"][rank]
+        if "copies" in facts:
+            note["copies"] = [{**copy, "id": name(copy["id"])} for copy in facts["copies"][rank]]
+        notes.append(note)
+    return notes
+
+
+def _blank_note(picks: Sequence[Pick], place: int) -> Note:
+    """Of a document without text: it adds nothing and has no similarity."""
+    coverage = picks[-1].note["coverage"] if picks else 0.0
+    return {"rank": len(picks) + place + 1, "gain": 0.0, "coverage": coverage, "stands_for_count": 0}
+
+
+def with_note(metadata: Mapping[str, Any] | None, key: str, note: Note) -> dict[str, Any]:
+    """The metadata and the note: a new dictionary, in which what stood under the key is ``before``."""
+    kept = dict(metadata or {})
+    if key in kept:
+        note = {**note, "before": kept[key]}
+    return {**kept, key: note}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
-from dartboard.integrations import pick_metadata
+from dartboard.integrations import models, rerank
 from dartboard.selection.auto_sigma import SMALLEST_POOL
 from tests.tea import QUERY, TEXTS
 
@@ -49,7 +49,6 @@ def test_the_lines_of_the_readme_embed_no_document(monkeypatch):
     from llama_index.core.llms import MockLLM
     from llama_index.core.schema import TextNode
 
-    from dartboard.integrations import document_vectors
     from dartboard.integrations.langchain import DartboardEmbeddings
     from dartboard.integrations.llama_index import DartboardEmbedding
 
@@ -66,14 +65,14 @@ def test_the_lines_of_the_readme_embed_no_document(monkeypatch):
     index = VectorStoreIndex(nodes, embed_model=DartboardEmbedding())
     namespace |= {"store": store, "yours": store.as_retriever(search_kwargs={"k": 10}), "index": index}
 
-    monkeypatch.setattr(document_vectors, "encode_documents", None)  # whoever embeds a document calls it
+    monkeypatch.setattr(models, "_cache_of", None)  # whoever embeds a document calls it
     found = eval(compression, namespace).invoke(QUERY)
-    assert [one.metadata["dartboard"]["vector_source"] for one in found] == ["store:InMemoryVectorStore"] * 5
+    assert [one.metadata["dartboard"]["vector_source"] for one in found] == ["given"] * 5
     engine = index.as_query_engine(
         llm=MockLLM(), similarity_top_k=10, node_postprocessors=eval(postprocessors, namespace)
     )
     nodes = engine.query(QUERY).source_nodes
-    assert [one.metadata["dartboard"]["vector_source"] for one in nodes] == ["store:SimpleVectorStore"] * 5
+    assert [one.metadata["dartboard"]["vector_source"] for one in nodes] == ["given"] * 5
 
 
 def test_the_example_is_large_enough_for_sigma_to_come_from_it():
@@ -89,8 +88,8 @@ def test_the_extras_are_those_of_the_package():
 
 
 def test_every_key_of_a_note_is_explained():
-    for text in (PAGE, pick_metadata.__doc__):
-        source = Path(pick_metadata.__file__).read_text()
+    for text in (PAGE, rerank.__doc__):
+        source = Path(rerank.__file__).read_text()
         keys = re.findall(r'^            "(\w+)":', source, flags=re.MULTILINE)
         assert len(keys) > 12
         for key in keys:
