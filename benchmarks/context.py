@@ -41,7 +41,7 @@ from dartboard.embeddings import CachedModel, default_model  # noqa: E402
 from dartboard.embeddings.texts import count_tokens  # noqa: E402
 from dartboard.engine import Engine  # noqa: E402
 from dartboard.engine.chunk_writer import ChunkWriter, split  # noqa: E402
-from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, standalone  # noqa: E402
+from dartboard.evaluation.plots import COLOURS, INK, Drawing, as_svg, standalone  # noqa: E402
 from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
 from dartboard.ingest.documents import digest  # noqa: E402
 from dartboard.mining.judges.answer_judge import first_match  # noqa: E402

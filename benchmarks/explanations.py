@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.quality_tables import OURS, BySet, kept
-from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, line_style, standalone
+from dartboard.evaluation.plots import COLOURS, INK, Drawing, as_svg, line_style, standalone
 from dartboard.evaluation.tables import markdown
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def coverage_picture(found: Mapping[str, Any]) -> str:
         axes.fill_between(ks, found["ceiling"], 1.0, color=COLOURS["cosine"], alpha=0.15, linewidth=0)
         axes.annotate("no set reaches this", (1.2, 0.95), fontsize=9, color=INK, va="top")
         for name, values in found["coverage"].items():
-            axes.plot(ks, values, **line_style(name, OURS), label=name)
+            axes.plot(ks, values, **line_style(name, OURS))
         axes.set_xlabel("picks")
         axes.set_ylabel("coverage")
         axes.set_ylim(0.0, 1.0)

@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import fmean
 from typing import Any
 
-from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, standalone
+from dartboard.evaluation.plots import COLOURS, INK, Drawing, as_svg, standalone
 from dartboard.evaluation.tables import best_bold, markdown
 
 BySet = Mapping[str, Mapping[str, Any]]

@@ -250,7 +250,7 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
     from rich.table import Table
 
     from dartboard.cli.console import results
-    from dartboard.evaluation.summary import rows, sentences, short, signed
+    from dartboard.evaluation.summary import headline_measures, rows, sentences, short, signed
 
     console = results()
     for outcome in outcomes:
@@ -259,7 +259,9 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("", no_wrap=True)
         quality = record["measures"][record["headline"]["quality"]]
-        for title in (quality, "95 % interval", f"against {record['reference']}", "win/tie/loss"):
+        more = headline_measures(record) if record["asked"] else []
+        asked = [record["measures"][name] for name in more]
+        for title in (quality, "95 % interval", *asked, f"against {record['reference']}", "win/tie/loss"):
             table.add_column(title, justify="right", no_wrap=title == "95 % interval")
         for row in rows(record):
             ours = row.verdict == "reference"
@@ -267,7 +269,13 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
             counts = "" if ours else f"{row.wins}/{row.ties}/{row.losses}"
             interval = f"{short(row.low)} to {short(row.high)}"
             table.add_row(
-                row.system, short(row.mean), interval, against, counts, style="bold" if ours else ""
+                row.system,
+                short(row.mean),
+                interval,
+                *(short(row.cells[name]) for name in more),
+                against,
+                counts,
+                style="bold" if ours else "",
             )
         console.print(table)
         for sentence in sentences(record):

@@ -15,6 +15,7 @@ import numpy as np
 from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
+from dartboard.evaluation.baselines import Oracle, RecordedRun, RetrieverSystem
 from dartboard.evaluation.journal import Journal, file_name
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.evaluation.measures import (
@@ -36,18 +37,23 @@ from dartboard.statistics import bootstrap, compare, holm
 from dartboard.types import Dataset
 
 DIGITS = 6
+ELSEWHERE = (Oracle, RecordedRun, RetrieverSystem)
+"""Systems that do not choose from the candidates of a query."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
     """Results of one data set: ``record`` for reports; runs, scores per query, and seconds.
 
+    ``candidates`` are those of each query with their cosine, ``selecting`` the systems that chose from them.
     ``added`` are scores of a measure that was computed elsewhere, possibly on other queries.
     """
 
     record: dict[str, Any]
     runs: Runs
     scores: dict[str, Scores]
+    candidates: dict[str, dict[str, float]] = field(default_factory=dict)
+    selecting: frozenset[str] = frozenset()
     seconds: dict[str, list[float]] = field(default_factory=dict)
     added: dict[str, Scores] = field(default_factory=dict)
 
@@ -81,7 +87,7 @@ def evaluate_dataset(
     judgements, content = Judgements.of(dataset), Content.of(dataset)
     if not judgements.query_ids:
         raise ConfigError(f"data set {dataset.name!r} has no judged query: nothing to measure")
-    chosen = choose(config.retrievers, dataset, judgements, scorer=scorer, model=model)
+    chosen = choose(config.retrievers, dataset, judgements, scorer=scorer, model=model, seed=config.seed)
     _check_reference(config, chosen)
     measures = _measures(config, judgements, content)
     triage = Triage(dataset, config.triage_k)
@@ -89,7 +95,7 @@ def evaluate_dataset(
 
     journal: Journal | None = None
     if journal_dir is not None:
-        made_for = identity(dataset, depth=depth, triage_k=config.triage_k)
+        made_for = identity(dataset, depth=depth, triage_k=config.triage_k, seed=config.seed)
         journal = Journal(journal_dir / f"{file_name(dataset.name)}.jsonl", made_for, resume=resume)
     with journal or nullcontext():
         runs, seconds = answer(
@@ -116,7 +122,14 @@ def evaluate_dataset(
         record["redundancy"] = redundancy_levels(
             dataset, chosen.systems, config, remote=remote, listener=listener
         )
-    return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
+    return Outcome(
+        record=rounded(record),
+        runs=runs,
+        scores=scores,
+        candidates={query_id: triage.candidates(query_id) for query_id in judgements.query_ids},
+        selecting=frozenset(one.name for one in chosen.systems if not isinstance(one, ELSEWHERE)),
+        seconds=seconds,
+    )
 
 
 def _check_reference(config: EvaluationConfig, chosen: AvailableSystems) -> None:
@@ -154,15 +167,29 @@ def _record(
         "queries": len(dataset.queries),
         "judged": len(judgements.query_ids),
         "relevant_per_query": float(judgements.plain.relevant_counts.mean()),
+        **least_grade(judgements),
         "distinct_per_query": float(judgements.relevant_counts.mean()),
         "reference": reference,
-        "headline": headline(measures, judgements, config.headline_k),
+        "headline": headline(measures, judgements, config.headline_k, config.metrics),
+        "asked": asked_measures(config, measures),
         "measures": {str(measure): measure.title for measure in measures},
         "systems": with_intervals(scores, config),
         "seeds": {system.name: len(system.seeds) for system in chosen.systems},
         "skipped": chosen.skipped,
         "comparisons": comparisons(scores, reference, config),
     }
+
+
+def asked_measures(config: EvaluationConfig, measures: Sequence[Measure]) -> list[str]:
+    """The measures that were asked for, at the depth of the headline or their own."""
+    asked = [Measure.parse(name) for name in config.metrics]
+    wanted = [one if one.k else Measure(one.name, config.headline_k) for one in asked]
+    return [str(one) for one in wanted if one in measures]
+
+
+def least_grade(judgements: Judgements) -> dict[str, float]:
+    """For the record: the level of relevance, where it is not any grade above 0."""
+    return {"least_grade": judgements.least_grade} if judgements.least_grade >= 1 else {}
 
 
 def with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> dict[str, Any]:

@@ -1,133 +1,41 @@
 """Results as one self-contained HTML page: no scripts, fonts or pictures from elsewhere."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from statistics import fmean
 from typing import Any
 
 from dartboard.evaluation import plots
 from dartboard.evaluation.measures import Measure, Scores
-from dartboard.evaluation.plot_style import colour
+from dartboard.evaluation.plots import colour
 from dartboard.evaluation.summary import (
     BOUNDS,
-    Row,
-    counted_queries,
+    all_measures,
+    facts,
     family,
     headline_measures,
     headline_table,
-    relevant_words,
+    left_out,
     rival,
     rows,
     sentences,
     short,
     signed,
 )
+from dartboard.evaluation.tables import html as table
 from dartboard.version import __version__
 
-_CSS = """
-:root { --page:#fff; --ink:#1c2024; --soft:#60646c; --line:#e3e5e8; --grid:#d5d8dc; --card:#f7f8f9;
-  --good:#18794e; --bad:#c62a2f; --us:#e5484d; color-scheme: light dark }
-@media (prefers-color-scheme: dark) { :root { --page:#16181b; --ink:#eceef0; --soft:#9ba1a6; --line:#2f3337;
-  --grid:#3a3f44; --card:#1d2024; --good:#4cc38a; --bad:#ff8589; --us:#ff6369 } }
-* { box-sizing: border-box }
-body { margin:0; background:var(--page); color:var(--ink); font:15px/1.5 system-ui, sans-serif }
-main { max-width:1120px; margin:0 auto; padding:28px 20px 60px }
-h1 { font-size:26px; margin:0 0 4px } h2 { font-size:21px; margin:44px 0 2px }
-h3 { font-size:15px; margin:0 0 2px }
-p { margin:4px 0 } .soft { color:var(--soft) } .lead { font-size:17px; margin:10px 0 14px; max-width:78ch }
-.lead li { margin:3px 0 } ul { padding-left:20px }
-table { border-collapse:collapse; width:100%; font-variant-numeric:tabular-nums }
-th { text-align:right; font-weight:600; color:var(--soft); font-size:12.5px; padding:6px 8px;
-  border-bottom:1px solid var(--line); vertical-align:bottom }
-td { text-align:right; padding:5px 8px; border-bottom:1px solid var(--line); white-space:nowrap }
-th:first-child, td:first-child { text-align:left } td.text { text-align:left; white-space:normal }
-tr.us td { font-weight:700 } tr.bound td { color:var(--soft); font-style:italic }
-.scroll { overflow-x:auto }
-.bar { position:relative; width:180px; height:16px; display:inline-block; vertical-align:middle;
-  background:var(--card); border-radius:3px }
-.bar i { position:absolute; left:0; top:0; bottom:0; border-radius:3px; opacity:.85 }
-.bar b { position:absolute; top:7px; height:2px; background:var(--ink) }
-.dot { display:inline-block; width:9px; height:9px; border-radius:50%; margin-right:7px }
-.ahead { color:var(--good) } .behind { color:var(--bad) }
-.grid { display:grid; gap:18px; margin-top:22px;
-  grid-template-columns:repeat(auto-fit, minmax(min(100%, 500px), 1fr)) }
-figure { margin:0 }
-.card { background:var(--card); border:1px solid var(--line); border-radius:8px; padding:14px 16px }
-.card svg { width:100%; height:auto; display:block; margin-top:6px } .wide { grid-column:1/-1 }
-details { margin-top:18px } summary { cursor:pointer; font-weight:600 }
-footer { margin-top:50px; color:var(--soft); font-size:13px }
-"""
-
-
-def page(
-    records: Sequence[Mapping[str, Any]],
-    scores: Mapping[str, Mapping[str, Scores]],
-    queries: Mapping[str, Mapping[str, str]],
-) -> str:
-    """The report; ``scores[dataset][system]`` and ``queries[dataset][query_id]`` belong to the records."""
-    names = ", ".join(record["dataset"] for record in records)
-    body = [
-        f"<h1>Evaluation: {escape(names)}</h1>",
-        _overview(records),
-        *(
-            _section(record, scores[record["dataset"]], queries[record["dataset"]], titled=len(records) > 1)
-            for record in records
-        ),
-        f"<footer>{_FOOT.format(version=escape(__version__))}</footer>",
-    ]
-    return document(f"Evaluation: {names}", [part for part in body if part])
-
-
-def document(title: str, body: Sequence[str]) -> str:
-    """A complete page with inline styles; nothing is fetched."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(title)}</title><style>{_CSS}</style></head><body><main>\n"
-        + "\n".join(body)
-        + "\n</main></body></html>\n"
-    )
-
-
 _FOOT = (
-    "dartboard {version}. Bars and crosses are means with 95 % bootstrap intervals over queries. "
-    "“Better” and “worse” are paired permutation tests, corrected over systems (Holm), at .05. "
+    "dartboard {version}. Bars and crosses are means with 95 % bootstrap intervals over queries. “Better” "
+    "and “worse” are paired permutation tests, corrected over systems (Holm), at .05. nDCG has gains "
+    "2^grade − 1, as in the specification; trec_eval and BEIR report linear ones (measure ndcg_linear). "
     "Where chunks are copies of one another, set, facet and “distinct” measures count them once, the others "
     "one by one. Oracle and random are bounds, not rivals."
 )
-
-
-def _section(
-    record: Mapping[str, Any], scores: Mapping[str, Scores], queries: Mapping[str, str], *, titled: bool
-) -> str:
-    facts = f"{record['chunks']:,} chunks · {counted_queries(record, 'judged')} · {relevant_words(record)}"
-    lead = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(record))
-    cards = [
-        card("Quality against diversity", _NOTES["trade_off"], plots.trade_off(record), wide=True),
-        card("With near-copies in the corpus", _NOTES["copies"], plots.redundancy(record), wide=True),
-        card("How much σ matters", _NOTES["sweep"], plots.sweep(record), wide=True),
-        card("Deeper lists", _NOTES["depth"], plots.against_k(record), wide=True),
-        _queries_card(record, scores, queries),
-    ]
-    return "\n".join(
-        [
-            "<section>" + (f"<h2>{escape(record['dataset'])}</h2>" if titled else ""),
-            f"<p class='soft'>{facts}</p>",
-            f"<ul class='lead'>{lead}</ul>",
-            _headline(record),
-            _left_out(record),
-            f"<div class='grid'>{''.join(cards)}</div>",
-            _details(record),
-            "</section>",
-        ]
-    )
-
-
 _NOTES = {
     "trade_off": "Up is better, right is less repetition. Crosses are 95 % intervals; "
-    "a line joins the settings of one method.",
+    "a line joins the settings of one method, from the hollow point on.",
     "copies": "Every chunk gets near-copies, and systems choose from as many candidates as before; "
     "finding any copy counts. A flat line is a system that repetition does not hurt.",
     "sweep": "★ σ from each question’s candidates: what “auto” does. "
@@ -136,12 +44,51 @@ _NOTES = {
 }
 
 
-def _table(head: Sequence[str], rows: Iterable[str]) -> str:
-    """A table that scrolls horizontally if it is too wide; ``head`` are cells, ``rows`` whole elements."""
-    top = "".join(f"<th>{cell}</th>" for cell in head)
+def page(
+    records: Sequence[Mapping[str, Any]],
+    scores: Mapping[str, Mapping[str, Scores]],
+    queries: Mapping[str, Mapping[str, str]],
+) -> str:
+    """The report; ``scores[dataset][system]`` and ``queries[dataset][query_id]`` belong to the records."""
+    title = f"Evaluation: {', '.join(record['dataset'] for record in records)}"
+    body = [f"<h1>{escape(title)}</h1>", _overview(records)]
+    for record in records:
+        name = record["dataset"]
+        body.append(_section(record, scores[name], queries[name], titled=len(records) > 1))
+    body.append(f"<footer>{_FOOT.format(version=escape(__version__))}</footer>")
+    style = (files("dartboard.evaluation") / "report.css").read_text("utf-8")
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
-        f"<div class='scroll'><table><thead><tr>{top}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><main>\n"
+        + "\n".join(filter(None, body))
+        + "\n</main></body></html>\n"
+    )
+
+
+def _section(
+    record: Mapping[str, Any], scores: Mapping[str, Scores], queries: Mapping[str, str], *, titled: bool
+) -> str:
+    cards = [
+        _card("Quality against diversity", _NOTES["trade_off"], plots.trade_off(record)),
+        _card("With near-copies in the corpus", _NOTES["copies"], plots.redundancy(record)),
+        _card("How much σ matters", _NOTES["sweep"], plots.sweep(record)),
+        _card("Deeper lists", _NOTES["depth"], plots.against_k(record)),
+        _queries_card(record, scores, queries),
+    ]
+    return "\n".join(
+        [
+            "<section>" + (f"<h2>{escape(record['dataset'])}</h2>" if titled else ""),
+            f"<p class='soft'>{escape(facts(record))}</p>",
+            "<ul class='lead'>" + "".join(f"<li>{escape(said)}</li>" for said in sentences(record)) + "</ul>",
+            _headline(record),
+            "".join(f"<p class='soft'>{escape(reason)}</p>" for reason in left_out(record)),
+            f"<div class='grid'>{''.join(cards)}</div>",
+            _details(record),
+            "</section>",
+        ]
     )
 
 
@@ -152,62 +99,55 @@ def _row_class(system: str, reference: str) -> str:
 def _headline(record: Mapping[str, Any]) -> str:
     """The first table: one bar per system, and a coloured verdict."""
     more = headline_measures(record)
-    title = record["measures"][record["headline"]["quality"]]
-    head = ["system", escape(title), "", *(escape(record["measures"][name]) for name in more)]
-    head += [f"against {escape(record['reference'])}", "win / tie / loss"]
-    table = rows(record)
-    best = {name: max(r.cells[name] for r in table if family(r.system) not in BOUNDS) for name in more}
-    return _table(head, (_headline_row(row, record, best) for row in table))
-
-
-def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]) -> str:
-    tint = colour(row.system)
-    bar = (
-        f"<span class='bar'><i style='width:{100 * row.mean:.1f}%;background:{tint}'></i>"
-        f"<b style='left:{100 * row.low:.1f}%;width:{max(0.0, 100 * (row.high - row.low)):.1f}%'></b></span>"
-    )
-    cells = [
-        f"<span class='dot' style='background:{tint}'></span>{escape(row.system)}",
-        short(row.mean),
-        bar,
-        *(f"<b>{short(v)}</b>" if v == best[name] else short(v) for name, v in row.cells.items()),
-    ]
-    if row.verdict == "reference":
-        cells += ["–", "–"]
-    else:
-        cells += [
-            f"{signed(row.difference)} <span class='{row.verdict.split()[0]}'>{row.said}</span>",
-            f"{row.wins} / {row.ties} / {row.losses}",
-        ]
-    kind = _row_class(row.system, record["reference"])
-    return f"<tr class='{kind}'>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    found = rows(record)
+    best = {name: max(r.cells[name] for r in found if family(r.system) not in BOUNDS) for name in more}
+    head = ["system", record["measures"][record["headline"]["quality"]], ""]
+    head += [record["measures"][name] for name in more]
+    head += [f"against {record['reference']}", "win / tie / loss"]
+    body = []
+    for row in found:
+        tint = colour(row.system)
+        width = max(0.0, 100 * (row.high - row.low))
+        against = ["–", "–"]
+        if row.verdict != "reference":
+            verdict = f"<span class='{row.verdict.split()[0]}'>{row.said}</span>"
+            against = [f"{signed(row.difference)} {verdict}", f"{row.wins} / {row.ties} / {row.losses}"]
+        body.append(
+            [
+                f"<span class='dot' style='background:{tint}'></span>{escape(row.system)}",
+                short(row.mean),
+                f"<span class='bar'><i style='width:{100 * row.mean:.1f}%;background:{tint}'></i>"
+                f"<b style='left:{100 * row.low:.1f}%;width:{width:.1f}%'></b></span>",
+                *(f"<b>{short(v)}</b>" if v == best[name] else short(v) for name, v in row.cells.items()),
+                *against,
+            ]
+        )
+    return table([*map(escape, head)], body, [_row_class(row.system, record["reference"]) for row in found])
 
 
 def _overview(records: Sequence[Mapping[str, Any]]) -> str:
     """One line per system over several data sets; best mean first."""
     if len(records) < 2:
         return ""
-    found = {
-        name: [_quality(record, name) for record in records]
-        for name in dict.fromkeys(system for record in records for system in record["systems"])
-    }
+    names = list(dict.fromkeys(system for record in records for system in record["systems"]))
+    found = {name: [_quality(record, name) for record in records] for name in names}
+    names.sort(key=lambda name: (-fmean(value or 0.0 for value in found[name]), name))
+    tops = [
+        max(found[name][place] or 0.0 for name in names if family(name) not in BOUNDS)
+        for place in range(len(records))
+    ]
+    body = []
+    for name in names:
+        cells = ["–" if value is None else short(value) for value in found[name]]
+        both = zip(found[name], cells, tops, strict=True)
+        body.append(
+            [escape(name), *(f"<b>{cell}</b>" if value == top else cell for value, cell, top in both)]
+        )
     head = [
         f"{escape(record['dataset'])}<br>{escape(record['measures'][record['headline']['quality']])}"
         for record in records
     ]
-    best = [
-        max((values[place] or 0.0) for name, values in found.items() if family(name) not in BOUNDS)
-        for place in range(len(records))
-    ]
-    body = []
-    for name in sorted(found, key=lambda name: (-fmean(value or 0.0 for value in found[name]), name)):
-        cells = "".join(
-            f"<td>{'–' if value is None else f'<b>{short(value)}</b>' if value == top else short(value)}</td>"
-            for value, top in zip(found[name], best, strict=True)
-        )
-        kind = _row_class(name, records[0]["reference"])
-        body.append(f"<tr class='{kind}'><td>{escape(name)}</td>{cells}</tr>")
-    return _table(["system", *head], body)
+    return table(["system", *head], body, [_row_class(name, records[0]["reference"]) for name in names])
 
 
 def _quality(record: Mapping[str, Any], system: str) -> float | None:
@@ -216,12 +156,11 @@ def _quality(record: Mapping[str, Any], system: str) -> float | None:
     return float(record["systems"][system][record["headline"]["quality"]]["mean"])
 
 
-def card(title: str, note: str, picture: str | None, *, wide: bool = False) -> str:
-    """A picture with its title and how to read it; nothing where there is none."""
-    if picture is None:
+def _card(title: str, note: str, content: str | None) -> str:
+    """Content with its title and how to read it; nothing where there is none."""
+    if content is None:
         return ""
-    kind = "card wide" if wide else "card"
-    return f"<figure class='{kind}'><h3>{title}</h3><p class='soft'>{note}</p>{picture}</figure>"
+    return f"<figure class='card wide'><h3>{title}</h3><p class='soft'>{note}</p>{content}</figure>"
 
 
 def _queries_card(record: Mapping[str, Any], scores: Mapping[str, Scores], queries: Mapping[str, str]) -> str:
@@ -235,22 +174,19 @@ def _queries_card(record: Mapping[str, Any], scores: Mapping[str, Scores], queri
     marks = {place: chr(ord("A") + number) for number, place in enumerate([*ahead, *behind])}
     picture = plots.query_scatter(record, measure, (ours, other), values, marks)
     ids = list(scores[ours].query_ids)
-    listed = "".join(
-        f"<tr><td>{mark}</td><td class='text'>{escape(_clip(queries.get(ids[place], ids[place])))}</td>"
-        f"<td>{short(values[0][place])}</td><td>{short(values[1][place])}</td></tr>"
+    listed = [
+        [mark, _clip(queries.get(ids[place], ids[place])), *(short(side[place]) for side in values)]
         for place, mark in marks.items()
+    ]
+    named = table(
+        ["", "query", escape(ours), escape(other)],
+        [[mark, f"<span class='text'>{escape(text)}</span>", *rest] for mark, text, *rest in listed],
     )
-    table = (
-        f"<div class='scroll'><table><thead><tr><th></th><th style='text-align:left'>query</th>"
-        f"<th>{escape(ours)}</th><th>{escape(other)}</th></tr></thead><tbody>{listed}</tbody></table></div>"
-        if listed
-        else "<p>No query tells the two apart.</p>"
-    )
-    note = f"Above the diagonal {escape(ours)} is better. Larger dots are more queries."
-    return (
-        f"<figure class='card wide'><h3>Query by query: {escape(ours)} and {escape(other)}</h3>"
-        f"<p class='soft'>{note}</p><div class='grid' style='margin-top:0;align-items:center'>"
-        f"<div>{picture}</div><div>{table}</div></div></figure>"
+    said = named if listed else "<p>No query tells the two apart.</p>"
+    return _card(
+        f"Query by query: {escape(ours)} and {escape(other)}",
+        f"Above the diagonal {escape(ours)} is better. Larger dots are more queries.",
+        f"<div class='grid pair'><div>{picture}</div><div>{said}</div></div>",
     )
 
 
@@ -261,8 +197,8 @@ def _scatter_measure(record: Mapping[str, Any]) -> str:
     """
     quality = str(record["headline"]["quality"])
     measures = [Measure.parse(name) for name in record["measures"]]
-    gains = "distinct_ndcg" if any(m.name == "distinct_ndcg" for m in measures) else "ndcg"
-    depths = [m.k for m in measures if m.name == gains and m.k]
+    gains = "distinct_ndcg" if any(one.name == "distinct_ndcg" for one in measures) else "ndcg"
+    depths = [one.k for one in measures if one.name == gains and one.k]
     if not depths or Measure.parse(quality).name == "subtopic_recall":
         return quality
     return f"{gains}@{max(depths)}"
@@ -272,31 +208,11 @@ def _clip(text: str, longest: int = 130) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
-def _left_out(record: Mapping[str, Any]) -> str:
-    reasons = [f"{name} was skipped: {reason}" for name, reason in record["skipped"].items()]
-    levels = record.get("redundancy")
-    if levels and "skipped" in levels:
-        reasons.append(f"No comparison with near-copies: {levels['skipped']}")
-    return "".join(f"<p class='soft'>{escape(reason)}.</p>" for reason in reasons)
-
-
 def _details(record: Mapping[str, Any]) -> str:
-    """All numbers, in a collapsed section."""
-    systems = [row.system for row in rows(record)]
-    measured = (
-        f"<tr><td>{escape(title)}</td>"
-        + "".join(_with_interval(record["systems"][system][name]) for system in systems)
-        + "</tr>"
-        for name, title in record["measures"].items()
-    )
-    header, *lines = headline_table(record)
-    tests = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    return (
-        f"<details><summary>All measures</summary>{_table(['measure', *map(escape, systems)], measured)}"
-        f"</details><details><summary>Tests in numbers</summary>{_table([*map(escape, header)], tests)}"
-        "</details>"
-    )
-
-
-def _with_interval(found: Mapping[str, float]) -> str:
-    return f"<td title='{short(found['low'])} – {short(found['high'])}'>{short(found['mean'])}</td>"
+    """All numbers, in collapsed sections."""
+    parts = {"All measures": all_measures(record), "Tests in numbers": headline_table(record)}
+    shown = []
+    for title, (header, *lines) in parts.items():
+        whole = table([*map(escape, header)], [[*map(escape, line)] for line in lines])
+        shown.append(f"<details><summary>{title}</summary>{whole}</details>")
+    return "".join(shown)

@@ -4,11 +4,11 @@ Most results of a run are not relevant. One pass over the lists keeps only the h
 a few NumPy calls over the hits of all queries.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, compress
-from typing import Self, cast, overload
+from itertools import compress
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -62,20 +62,6 @@ class JudgedRun:
             content: Vectors and clusters of the chunks, for metrics that need them.
         """
         base_of = judgements.base_of
-        if not base_of:
-            rankings = [run.get(query_id, {}) for query_id in judgements.query_ids]
-            if all(isinstance(ranking, Mapping) for ranking in rankings):
-                query, rank, hits = places_by_score(
-                    cast(list[Mapping[str, float]], rankings), judgements.known
-                )
-                return cls(
-                    judgements=judgements,
-                    lists=Rankings(rankings),
-                    query=query,
-                    rank=rank,
-                    bases=hits,
-                    content=content,
-                )
         lists: list[Sequence[str]] = []
         counts, ranks, bases = [], [], []
         for query_id, known in zip(judgements.query_ids, judgements.known, strict=True):
@@ -101,8 +87,7 @@ class JudgedRun:
     @cached_property
     def lengths(self) -> IntArray:
         """``(Q,)`` picks."""
-        lists = self.lists.rankings if isinstance(self.lists, Rankings) else self.lists
-        return np.array([len(picks) for picks in lists], dtype=np.intp)
+        return np.array([len(picks) for picks in self.lists], dtype=np.intp)
 
     @cached_property
     def grade(self) -> FloatArray:
@@ -152,7 +137,11 @@ class JudgedRun:
         return np.bincount(self.query[hits], weights, minlength=len(self)).astype(np.float64)
 
     def relevant_within(self, k: int | None) -> IntArray:
-        """The indices of the relevant hits among the first k."""
+        """The indices of the hits among the first k whose grade counts as relevant."""
+        return np.flatnonzero((self.grade >= self.judgements.least_grade) & self.within(k))
+
+    def graded_within(self, k: int | None) -> IntArray:
+        """The indices of the hits among the first k with any grade."""
         return np.flatnonzero((self.grade > 0) & self.within(k))
 
     def within(self, k: int | None) -> npt.NDArray[np.bool_]:
@@ -168,84 +157,3 @@ def _first_places(names: Sequence[str], wanted: frozenset[str]) -> list[int]:
     if len(places) == len(wanted):
         return places
     return sorted({names[place]: place for place in reversed(places)}.values())
-
-
-_SCORES_PER_BLOCK = 2_000_000
-"""Scores that are compared at a time, so that a block fits into memory."""
-
-
-class Rankings(Sequence[Sequence[str]]):
-    """Rankings as ids, best first, sorted on demand."""
-
-    def __init__(self, rankings: Sequence[Ranking]) -> None:
-        self.rankings = rankings
-        self._lists: dict[int, Sequence[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self.rankings)
-
-    @overload
-    def __getitem__(self, place: int) -> Sequence[str]: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Sequence[str]]: ...
-    def __getitem__(self, place: int | slice) -> Sequence[str] | list[Sequence[str]]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        place %= len(self)
-        if place not in self._lists:
-            self._lists[place] = ranked(self.rankings[place])
-        return self._lists[place]
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        return (self[place] for place in range(len(self)))
-
-
-def places_by_score(
-    rankings: Sequence[Mapping[str, float]], wanted: Sequence[frozenset[str]]
-) -> tuple[IntArray, IntArray, list[str]]:
-    """Query, rank from 0 and name of each wanted passage in a ranking, sorted by query and rank.
-
-    A passage's rank is the number of higher scores. Few passages of a ranking count, so counting is faster
-    than sorting: every hit is compared with the scores of its query.
-    """
-    lengths = np.fromiter(map(len, rankings), dtype=np.intp, count=len(rankings))
-    scores = np.fromiter(
-        chain.from_iterable(ranking.values() for ranking in rankings), dtype=np.float64, count=lengths.sum()
-    )
-    found = [
-        (place, name, ranking[name])
-        for place, (ranking, names) in enumerate(zip(rankings, wanted, strict=True))
-        for name in (names if len(names) < len(ranking) else names.intersection(ranking))
-        if name in ranking
-    ]
-    query = np.array([place for place, _, _ in found], dtype=np.intp)
-    own = np.array([score for _, _, score in found], dtype=np.float64)
-    names = [name for _, name, _ in found]
-    rank, tied = _counts(scores, lengths, query, own)
-    for place in np.unique(query[tied]).tolist():
-        listed = {name: there for there, name in enumerate(ranked(rankings[place]))}
-        for hit in np.flatnonzero(query == place).tolist():
-            rank[hit] = listed[names[hit]]
-    order = np.lexsort((rank, query))
-    return query[order], rank[order], [names[hit] for hit in order.tolist()]
-
-
-def _counts(
-    scores: FloatArray, lengths: IntArray, query: IntArray, own: FloatArray
-) -> tuple[IntArray, IntArray]:
-    """How many scores of its query exceed each hit's, and which hits have a tied score."""
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    rank, equal = np.empty(len(query), dtype=np.intp), np.empty(len(query), dtype=np.intp)
-    step = max(1, _SCORES_PER_BLOCK // max(1, int(lengths.max(initial=1))))
-    for start in range(0, len(query), step):
-        some = slice(start, start + step)
-        sizes = lengths[query[some]]
-        edges = np.concatenate(([0], np.cumsum(sizes)))
-        inside = np.arange(edges[-1]) - np.repeat(edges[:-1], sizes)
-        others = scores[np.repeat(starts[query[some]], sizes) + inside]
-        mine = np.repeat(own[some], sizes)
-        rank[some] = np.add.reduceat(others > mine, edges[:-1], dtype=np.intp)
-        equal[some] = np.add.reduceat(others == mine, edges[:-1], dtype=np.intp)
-    return rank, np.flatnonzero(equal != 1)

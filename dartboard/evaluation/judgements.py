@@ -26,6 +26,9 @@ Facets = Mapping[str, Mapping[Hashable, Sequence[str]]]
 Kernels = Mapping[str, Sequence[str]]
 Alternatives = Mapping[str, Sequence[Sequence[str]]]
 
+MINIMAL = 1e-9
+"""The default level of relevance: any grade above 0."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judgements:
@@ -37,6 +40,8 @@ class Judgements:
         kernels: For each query, the set of chunks that it requires.
         base_of: The base of each copy.
         alternatives: For each query, sets of chunks that answer it as well as its kernel.
+        least_grade: The lowest grade that precision, recall, MAP, MRR and the hit rate count as relevant; it
+            is 2 in TREC's Deep Learning tracks. nDCG counts every grade.
 
     Raises:
         InvalidInputError: a query has facets, kernels or alternatives, but no qrels.
@@ -50,6 +55,7 @@ class Judgements:
     kernels: Kernels = field(default_factory=dict)
     base_of: Mapping[str, str] = field(default_factory=dict)
     alternatives: Alternatives = field(default_factory=dict)
+    least_grade: float = MINIMAL
 
     def __post_init__(self) -> None:
         for kind in ("facets", "kernels", "alternatives"):
@@ -74,6 +80,7 @@ class Judgements:
             kernels=kernels,
             base_of={one: str(base) for one, base in bases.items() if copies and base is not None},
             alternatives={q: sets for q, sets in known.get("alternatives", {}).items() if q in kernels},
+            least_grade=known.get("least_grade", MINIMAL),
         )
 
     @cached_property
@@ -108,9 +115,14 @@ class Judgements:
     def kernel_bases(self) -> list[frozenset[str]]:
         """For each query, the required bases."""
         return [
-            frozenset(self.bases(self.kernels[query_id])) if query_id in self.kernels else frozenset(grades)
-            for query_id, grades in zip(self.query_ids, self.grades, strict=True)
+            frozenset(self.bases(self.kernels[query_id])) if query_id in self.kernels else relevant
+            for query_id, relevant in zip(self.query_ids, self.relevant, strict=True)
         ]
+
+    @cached_property
+    def relevant(self) -> list[frozenset[str]]:
+        """For each query, the bases whose grade counts as relevant."""
+        return [frozenset(b for b, g in grades.items() if g >= self.least_grade) for grades in self.grades]
 
     @cached_property
     def sufficient(self) -> list[tuple[frozenset[str], ...]]:
@@ -134,10 +146,10 @@ class Judgements:
     def facets_of(self) -> list[dict[str, tuple[int, ...]]]:
         """For each query, which facets (numbered from 0) each base covers; empty facets are dropped."""
         covering = []
-        for query_id, grades in zip(self.query_ids, self.grades, strict=True):
+        for query_id, relevant in zip(self.query_ids, self.relevant, strict=True):
             named = [frozenset(self.bases(ids)) for ids in self.facets.get(query_id, {}).values()]
             covers: dict[str, tuple[int, ...]] = {}
-            for number, bases in enumerate([b for b in named if b] or [frozenset(grades)]):
+            for number, bases in enumerate([b for b in named if b] or [relevant]):
                 for base in bases:
                     covers[base] = (*covers.get(base, ()), number)
             covering.append(covers)
@@ -156,7 +168,7 @@ class Judgements:
     @cached_property
     def relevant_counts(self) -> IntArray:
         """``(Q,)``: the number of relevant bases."""
-        return np.array([len(grades) for grades in self.grades], dtype=np.intp)
+        return np.array([len(found) for found in self.relevant], dtype=np.intp)
 
     @cached_property
     def facet_counts(self) -> IntArray:
@@ -168,7 +180,7 @@ class Judgements:
     @cached_property
     def ideal(self) -> tuple[IntArray, IntArray, FloatArray]:
         """The best possible lists, flat: query, rank from 0, grade."""
-        counts = self.relevant_counts
+        counts = np.array([len(grades) for grades in self.grades], dtype=np.intp)
         query = np.repeat(np.arange(len(counts)), counts)
         rank = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
         grade = [g for grades in self.grades for g in sorted(grades.values(), reverse=True)]

@@ -48,6 +48,7 @@ MEASURES: dict[str, Kind] = {
     "mrr": Kind(_plain(formulas.reciprocal_rank), "MRR"),
     "map": Kind(_plain(formulas.average_precision), "MAP"),
     "ndcg": Kind(_plain(formulas.ndcg), "nDCG"),
+    "ndcg_linear": Kind(_plain(formulas.ndcg_linear), "nDCG, linear gains"),
     "distinct_precision": Kind(formulas.precision, "Distinct precision", "bases"),
     "distinct_recall": Kind(formulas.recall, "Distinct recall", "bases"),
     "distinct_map": Kind(formulas.average_precision, "Distinct MAP", "bases"),
@@ -252,15 +253,22 @@ def headline_measure(judgements: Judgements, k: int) -> Measure:
     return Measure(headline_order(judgements, k)[0], k)
 
 
-def headline(measures: Sequence[Measure], judgements: Judgements, k: int) -> dict[str, str]:
-    """The headline: the best fitting measure of quality, and diversity.
+def headline(
+    measures: Sequence[Measure], judgements: Judgements, k: int, asked: Sequence[str] = ()
+) -> dict[str, str]:
+    """The headline: a measure of quality, and diversity.
 
-    If the best fitting measure was not requested, the next one is used.
+    It is the first measure that was asked for; without any, the best fitting one.
     """
-    names = {measure.name for measure in measures if measure.k == k}
-    order = [*headline_order(judgements, k), *sorted(names)]
-    quality = next((name for name in order if name in names), measures[0].name)
-    chosen = {"quality": str(Measure(quality, k if quality in names else measures[0].k))}
-    if "diversity" in names:
+    given = [one for one in map(Measure.parse, asked) if one.name != "diversity"]
+    if given:
+        quality = given[0].name
+    else:
+        names = {measure.name for measure in measures if measure.k == k}
+        order = [*headline_order(judgements, k), *sorted(names)]
+        quality = next((name for name in order if name in names), measures[0].name)
+    at = [measure for measure in measures if measure.name == quality]
+    chosen = {"quality": str(min(at, key=lambda one: abs((one.k or 0) - k)))}
+    if any(measure == Measure("diversity", k) for measure in measures):
         chosen["diversity"] = f"diversity@{k}"
     return chosen

@@ -11,7 +11,7 @@ pyndeval stops at rank 20.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -56,11 +56,20 @@ def average_precision(run: JudgedRun, k: int | None) -> FloatArray:
 
 def ndcg(run: JudgedRun, k: int | None) -> FloatArray:
     """``Σ (2^rel - 1) / log2(rank + 2)`` divided by its maximum; ranks count from 0."""
-    hits = run.relevant_within(k)
-    gained = run.count(hits, (np.exp2(run.grade[hits]) - 1.0) / discount(run.rank[hits]))
+    return _ndcg(run, k, lambda grade: np.exp2(grade) - 1.0)
+
+
+def ndcg_linear(run: JudgedRun, k: int | None) -> FloatArray:
+    """The same with gains ``rel``: what trec_eval and BEIR report."""
+    return _ndcg(run, k, lambda grade: grade)
+
+
+def _ndcg(run: JudgedRun, k: int | None, gain: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    hits = run.graded_within(k)
+    gained = run.count(hits, gain(run.grade[hits]) / discount(run.rank[hits]))
     query, rank, grade = run.judgements.ideal
     within = rank < (len(rank) if k is None else k)
-    gains = (np.exp2(grade[within]) - 1.0) / discount(rank[within])
+    gains = gain(grade[within]) / discount(rank[within])
     return share(gained, np.bincount(query[within], gains, minlength=len(run)))
 
 

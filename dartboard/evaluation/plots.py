@@ -1,101 +1,206 @@
-"""Plots of an evaluation (SVG); the style is in :mod:`dartboard.evaluation.plot_style`."""
+"""Plots of an evaluation, as SVG inside of a page.
 
+Text and axes have a placeholder colour that becomes ``currentColor``, so that a plot is readable on light and
+dark pages; :func:`standalone` gives it its own colours and background. Text stays text: files are small and
+searchable.
+"""
+
+import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dartboard.errors import InvalidInputError
+from dartboard.errors import MissingExtraError
 from dartboard.evaluation.measures import Measure
-from dartboard.evaluation.plot_style import (
-    COLOURS,
-    INK,
-    Drawing,
-    as_svg,
-    colour,
-    error_bars,
-    label_ends,
-    label_style,
-    line_style,
-    merge_close,
-    place_labels,
-)
 from dartboard.evaluation.summary import BOUNDS, best_of_families, family
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, GRID = "#010203", "#040506"
+"""Placeholders for the page's colours."""
+
+COLOURS = {
+    "dartboard": "#e5484d",
+    "cosine": "#7a7f87",
+    "mmr": "#3b82f6",
+    "dedup": "#d97706",
+    "pyversity": "#16a34a",
+    "random": "#9ca3af",
+    "oracle": "#7a7f87",
+}
+_OTHER = ("#a855f7", "#0d9488", "#db2777", "#65a30d")
+_DASHES = ("-", (0, (5, 2)), (0, (3, 2, 1, 2)), (0, (1, 1.5)))
+_MARGIN = 10.0
+"""Margin around a standalone plot."""
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dartboard",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "legend.labelcolor": INK,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
 
 
-_WITH_SETTINGS = ("mmr", "dedup")
-"""Families whose members differ in one parameter."""
+class Drawing:
+    """A figure with one or more panels in our style, closed at the end."""
+
+    def __init__(self, width: float, height: float, panels: int = 1) -> None:
+        self._size, self._panels = (width, height), panels
+
+    def __enter__(self) -> "tuple[Figure, list[Axes]]":
+        try:
+            import matplotlib
+            from matplotlib.backends.backend_svg import FigureCanvasSVG
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError("matplotlib", "eval", "the plots of a report") from error
+        self._context = matplotlib.rc_context(_STYLE)
+        self._context.__enter__()
+        figure = Figure(figsize=self._size, layout="constrained")
+        FigureCanvasSVG(figure)
+        return figure, list(figure.subplots(1, self._panels, squeeze=False)[0])
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+
+
+def as_svg(figure: "Figure", title: str) -> str:
+    """The plot as an element: without file header and date, with the page's colours, font and unique ids."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    drawn = buffer.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = drawn.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"font: ([^;\"]*?)(\d[\d.]*px) [^;\"]*", r"font: \1\2 inherit", drawn)
+    drawn = drawn.replace("font: ", "font-family: inherit; font: ")
+    drawn = re.sub(r"<svg ", f'<svg role="img" aria-label="{title}" ', drawn, count=1)
+    prefix = re.sub(r"\W+", "-", title.lower())
+    drawn = re.sub(r'id="', f'id="{prefix}-', drawn)
+    drawn = re.sub(r'href="#', f'href="#{prefix}-', drawn)
+    return re.sub(r"url\(#", f"url(#{prefix}-", drawn)
+
+
+def standalone(picture: str, *, ink: str = "#1c2024", grid: str = "#d5d8dc", paper: str = "#ffffff") -> str:
+    """A plot as a file with its own colours and background, readable on any page and by any program."""
+    picture = picture.replace("currentColor", ink).replace("var(--grid)", grid)
+    picture = re.sub(r"font-family: inherit; font: ([^;\"]*?)inherit", r"font: \1sans-serif", picture)
+    width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)[0])
+    frame = f"{-_MARGIN:g} {-_MARGIN:g} {width + 2 * _MARGIN:g} {height + 2 * _MARGIN:g}"
+    picture = re.sub(r'viewBox="[^"]*"', f'viewBox="{frame}"', picture, count=1)
+    opening = picture[: picture.index(">") + 1]
+    place = dict(zip(("x", "y", "width", "height"), frame.split(), strict=True))
+    sides = " ".join(f'{side}="{value}"' for side, value in place.items())
+    return picture.replace(opening, f'{opening}<rect {sides} rx="6" fill="{paper}"/>', 1)
+
+
+def colour(system: str) -> str:
+    """The colour of a system's family."""
+    name = family(system)
+    return COLOURS.get(name) or _OTHER[sum(map(ord, name)) % len(_OTHER)]
+
+
+def line_style(name: str, reference: str, place: int = 0) -> dict[str, Any]:
+    """The style of a system's line; ``place`` tells the members of a family apart."""
+    ours = name == reference
+    return {
+        "color": colour(name),
+        "linestyle": _DASHES[place % len(_DASHES)],
+        "linewidth": 2.6 if ours else 1.3,
+        "marker": "o",
+        "markersize": 5 if ours else 3,
+        "zorder": 4 if ours else 3,
+        "label": name,
+    }
+
+
+def legend_beside(axes: "Axes") -> None:
+    """A legend to the right of a panel."""
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
 def trade_off(record: Mapping[str, Any]) -> str | None:
-    """Quality against diversity, with a cross of intervals per system; one line per family."""
+    """Quality against diversity, a family a colour; a line joins the settings of one method."""
     headline = record["headline"]
     if "diversity" not in headline:
         return None
-    points = {
-        name: (measured[headline["diversity"]], measured[headline["quality"]])
-        for name, measured in record["systems"].items()
-        if family(name) not in BOUNDS
-    }
-    points = dict(sorted(points.items(), key=lambda point: point[0] != record["reference"]))
+    families: dict[str, list[str]] = {}
+    for name in sorted(record["systems"], key=lambda name: name != record["reference"]):
+        if family(name) not in BOUNDS:
+            families.setdefault(family(name), []).append(name)
     with Drawing(10.4, 4.9) as (figure, (axes,)):
-        for kind in dict.fromkeys(map(family, points)):
-            members = [name for name in points if family(name) == kind]
-            if kind in _WITH_SETTINGS and len(members) > 1:
-                xs, ys = ([points[name][side]["mean"] for name in members] for side in (0, 1))
-                axes.plot(xs, ys, color=colour(kind), linewidth=1, alpha=0.5, zorder=2)
-        for name, (across, up) in points.items():
-            ours = name == record["reference"]
-            axes.errorbar(
-                across["mean"],
-                up["mean"],
-                xerr=error_bars(across),
-                yerr=error_bars(up),
-                fmt="o",
-                color=colour(name),
-                markersize=9 if ours else 6,
-                linewidth=1,
-                alpha=1.0,
-                zorder=4 if ours else 3,
-                ecolor=colour(name) + "66",
+        for kind, names in families.items():
+            across, up = (
+                [record["systems"][name][headline[side]] for name in names]
+                for side in ("diversity", "quality")
             )
+            ours, tint = record["reference"] in names, colour(kind)
+            xs, ys = [one["mean"] for one in across], [one["mean"] for one in up]
+            bars: dict[str, Any] = {
+                "xerr": _bars(across),
+                "yerr": _bars(up),
+                "ecolor": tint + "66",
+                "elinewidth": 1,
+            }
+            label = names[0] if len(names) == 1 else f"{names[0]} … {names[-1].removeprefix(kind + '-')}"
+            order = 4 if ours else 3
+            joined = "-" if kind in ("mmr", "dedup") else "none"
+            axes.plot(xs, ys, color=tint, linewidth=1, linestyle=joined, alpha=0.5, zorder=2)
+            axes.errorbar(
+                xs, ys, fmt="o", color=tint, markersize=9 if ours else 6, label=label, zorder=order, **bars
+            )
+            if len(names) > 1:  # the first setting is hollow
+                axes.plot(xs[:1], ys[:1], "o", color=tint, markerfacecolor="white", zorder=order + 1)
         axes.set_xlabel(f"{record['measures'][headline['diversity']]}: less alike →")
         axes.set_ylabel(f"{record['measures'][headline['quality']]}: better →")
-        axes.margins(0.12)
-        where = {name: (a["mean"], u["mean"]) for name, (a, u) in points.items()}
-        merged = merge_close(where, _setting_of, near=0.03)
-        styles = {label: label_style(names[0], record["reference"]) for label, names in merged.items()}
-        crosses = [(a["low"], u["low"], a["high"], u["high"]) for a, u in points.values()]
-        place_labels(axes, {label: where[names[0]] for label, names in merged.items()}, styles, crosses)
+        axes.margins(0.08)
+        legend_beside(axes)
         return as_svg(figure, "Quality against diversity")
 
 
 def against_k(record: Mapping[str, Any]) -> str | None:
     """The headline measures by k, for the best system of each family."""
-    chosen = best_of_families(record)
-    names = [Measure.parse(name).name for name in record["headline"].values()]
-    depths = {
-        name: sorted(m.k for m in map(Measure.parse, record["measures"]) if m.name == name and m.k)
-        for name in names
-    }
-    depths = {name: [k for k in ks if name != "diversity" or k > 1] for name, ks in depths.items()}
-    depths = {name: ks for name, ks in depths.items() if len(ks) > 1}
+    depths: dict[str, list[int]] = {}
+    for name in dict.fromkeys(Measure.parse(name).name for name in record["headline"].values()):
+        measures = (one for one in map(Measure.parse, record["measures"]) if one.name == name and one.k)
+        ks = sorted(one.k for one in measures if one.k and (name != "diversity" or one.k > 1))
+        if len(ks) > 1:
+            depths[name] = ks
     if not depths:
         return None
     with Drawing(10.4, 3.3, panels=len(depths)) as (figure, panels):
         for axes, (name, ks) in zip(panels, depths.items(), strict=True):
-            ends = {}
-            for system in chosen:
+            for system in best_of_families(record):
                 values = [record["systems"][system][f"{name}@{k}"]["mean"] for k in ks]
                 axes.plot(ks, values, **line_style(system, record["reference"]))
-                ends[system] = values[-1]
             axes.set_xticks(ks)
             axes.set_xlabel("k")
-            axes.set_title(Measure(name).title, loc="left", fontsize=10.5, color=INK)
-            label_ends(axes, ends, record["reference"])
+            axes.set_title(Measure(name).title)
+        legend_beside(panels[-1])
         return as_svg(figure, "Measures against k")
 
 
@@ -116,18 +221,19 @@ def query_scatter(
             colour(systems[0]),
             np.where(spots[1] < spots[0], colour(systems[1]), "#9ca3af"),
         )
-        axes.scatter(
-            spots[0], spots[1], s=22 * np.sqrt(counts) ** 1.4, c=shade, alpha=0.75, linewidths=0, zorder=3
-        )
-        axes.set_xlim(-0.06, 1.06)
-        axes.set_ylim(-0.06, 1.06)
+        sizes = 22 * np.sqrt(counts) ** 1.4
+        axes.scatter(spots[0], spots[1], s=sizes, c=shade, alpha=0.75, linewidths=0, zorder=3)
+        letters: dict[tuple[float, float], str] = {}
+        for place, letter in outliers.items():
+            spot = float(theirs[place]), float(ours[place])
+            letters[spot] = letters.get(spot, "") + letter
+        for spot, text in letters.items():
+            axes.annotate(text, spot, xytext=(6, 5), textcoords="offset points", fontweight="bold")
+        axes.set_xlim(-0.06, 1.12)
+        axes.set_ylim(-0.06, 1.12)
         axes.set_aspect("equal")
         axes.set_xlabel(f"{systems[1]}: {record['measures'][measure]}")
         axes.set_ylabel(f"{systems[0]}: {record['measures'][measure]}")
-        where = {name: (float(theirs[place]), float(ours[place])) for place, name in outliers.items()}
-        place_labels(
-            axes, where, {name: {"color": INK, "fontsize": 9, "fontweight": "bold"} for name in where}
-        )
         return as_svg(figure, f"{systems[0]} against {systems[1]}, query by query")
 
 
@@ -136,40 +242,29 @@ def sweep(record: Mapping[str, Any]) -> str | None:
     found = record.get("sweep")
     if not found:
         return None
-    red = COLOURS["dartboard"]
+    sigmas, auto, fit = found["sigmas"], found["auto"], found["calibrated"]
+    red, blue = COLOURS["dartboard"], COLOURS["mmr"]
     with Drawing(10.4, 3.3, panels=len(found["measures"])) as (figure, panels):
         for axes, name in zip(panels, found["measures"], strict=True):
             axes.set_xscale("log")
-            axes.plot(
-                found["sigmas"], found["values"][name], color=red, linewidth=2, marker="o", markersize=3.5
-            )
+            axes.plot(sigmas, found["values"][name], color=red, linewidth=2, marker="o", markersize=3.5)
             if "cosine" in record["systems"]:
                 level = record["systems"]["cosine"][name]["mean"]
-                axes.axhline(level, color=COLOURS["cosine"], linewidth=1, linestyle=(0, (4, 3)))
-                axes.annotate(
-                    "cosine",
-                    (found["sigmas"][0], level),
-                    textcoords="offset points",
-                    xytext=(0, 4),
-                    fontsize=9,
-                    color=COLOURS["cosine"],
-                )
-            auto, fit = found["auto"], found["calibrated"]
-            right = fit is None or fit["value"] <= auto["sigma"]
+                grey = COLOURS["cosine"]
+                axes.axhline(level, color=grey, linewidth=1, linestyle=(0, (4, 3)), label="cosine")
             if fit:
-                blue = COLOURS["mmr"]
-                shown = found["sigmas"][0], found["sigmas"][-1]
-                axes.axvspan(*np.clip((fit["low"], fit["high"]), *shown), color=blue, alpha=0.15, linewidth=0)
+                within = np.clip((fit["low"], fit["high"]), sigmas[0], sigmas[-1])
+                axes.axvspan(*within, color=blue, alpha=0.15, linewidth=0)
                 text = f"calibrated {fit['value']:.3f}"
-                _mark(axes, fit["value"], fit["values"][name], "D", blue, text, right=not right)
+                axes.plot([fit["value"]], [fit["values"][name]], "D", color=blue, ms=8, zorder=5, label=text)
             text = f"auto {auto['sigma']:.3f}"
-            _mark(axes, auto["sigma"], auto["values"][name], "*", red, text, right=right)
-            axes.set_title(record["measures"].get(name, name), loc="left", fontsize=10.5, color=INK)
+            axes.plot([auto["sigma"]], [auto["values"][name]], "*", color=red, ms=13, zorder=5, label=text)
+            axes.set_title(record["measures"].get(name, name))
             axes.set_xlabel("σ")
-            ticks = [s for s in (0.01, 0.03, 0.1, 0.3) if found["sigmas"][0] <= s <= found["sigmas"][-1]]
-            axes.set_xticks(ticks, [f"{s:g}" for s in ticks])
+            ticks = [sigma for sigma in (0.01, 0.03, 0.1, 0.3) if sigmas[0] <= sigma <= sigmas[-1]]
+            axes.set_xticks(ticks, [f"{sigma:g}" for sigma in ticks])
             axes.minorticks_off()
-            axes.margins(y=0.18)
+        legend_beside(panels[-1])
         return as_svg(figure, "Dartboard along sigma")
 
 
@@ -178,36 +273,20 @@ def redundancy(record: Mapping[str, Any]) -> str | None:
     levels = record.get("redundancy")
     if not levels or "systems" not in levels:
         return None
-    values = {name: found for name, found in levels["systems"].items() if family(name) not in BOUNDS}
     places = list(range(len(levels["copies"])))
+    seen: dict[str, int] = {}
     with Drawing(10.4, 4.4) as (figure, (axes,)):
-        for name, found in values.items():
-            axes.plot(places, found, **line_style(name, record["reference"]))
+        for name, found in levels["systems"].items():
+            if family(name) in BOUNDS:
+                continue
+            member = seen.get(family(name), 0)
+            seen[family(name)] = member + 1
+            axes.plot(places, found, **line_style(name, record["reference"], member))
         axes.set_xticks(places, [str(count) for count in levels["copies"]])
         axes.set_xlabel(f"near-copies of every chunk (cosine {levels['cosine']:g})")
         axes.set_ylabel(Measure.parse(levels["measure"]).title)
-        label_ends(axes, {name: found[-1] for name, found in values.items()}, record["reference"])
+        legend_beside(axes)
         return as_svg(figure, "Recall against redundancy")
-
-
-def _setting_of(system: str) -> str:
-    """The family of a system that is one of several settings; otherwise its own name."""
-    return family(system) if family(system) in _WITH_SETTINGS else system
-
-
-def _mark(axes: "Axes", x: float, y: float, marker: str, tint: str, text: str, *, right: bool) -> None:
-    """A point with its label, above to the right or below to the left."""
-    axes.plot([x], [y], marker=marker, color=tint, markersize=13 if marker == "*" else 8, zorder=5)
-    axes.annotate(
-        text,
-        (x, y),
-        textcoords="offset points",
-        xytext=(9, 8) if right else (-9, -13),
-        ha="left" if right else "right",
-        fontsize=9,
-        fontweight="bold",
-        color=tint,
-    )
 
 
 def outliers(ours: Iterable[float], theirs: Iterable[float], count: int = 3) -> tuple[list[int], list[int]]:
@@ -218,58 +297,7 @@ def outliers(ours: Iterable[float], theirs: Iterable[float], count: int = 3) -> 
     return [place for place, _ in ahead[:count]], [place for place, _ in behind[:count]]
 
 
-Interval = Mapping[str, float]
-"""``mean``, ``low`` and ``high``."""
-
-_APART = 0.3
-"""Horizontal offset between the points of one condition, so that intervals do not overlap."""
-
-
-def condition_lines(
-    conditions: Sequence[str],
-    systems: Mapping[str, Sequence[Interval | None]],
-    *,
-    reference: str,
-    quantity: str,
-    title: str,
-    level: tuple[float, str] | None = None,
-    size: tuple[float, float] = (10.4, 5.2),
-) -> str:
-    """The same systems under several conditions: one line each, with intervals; None leaves a gap.
-
-    ``level`` is a reference height and its label.
-    """
-    for name, found in systems.items():
-        if len(found) != len(conditions):
-            raise InvalidInputError(f"{name!r} has {len(found)} values for {len(conditions)} conditions")
-    shifts = np.linspace(-_APART / 2, _APART / 2, len(systems)) if len(systems) > 1 else [0.0]
-    with Drawing(*size) as (figure, (axes,)):
-        if level is not None:
-            axes.axhline(level[0], color=INK, linewidth=1, linestyle=(0, (4, 3)), alpha=0.6)
-            axes.set_title(f"– – –  {level[1]}", loc="left", fontsize=9, color=INK)
-        ends = {}
-        for shift, (name, found) in zip(shifts, systems.items(), strict=True):
-            known = [(place + shift, one) for place, one in enumerate(found) if one is not None]
-            if not known:
-                continue
-            look = line_style(name, reference)
-            axes.plot([x for x, _ in known], [one["mean"] for _, one in known], **look)
-            bars = np.hstack([error_bars(one) for _, one in known])
-            axes.errorbar(
-                [x for x, _ in known],
-                [one["mean"] for _, one in known],
-                yerr=bars,
-                fmt="none",
-                ecolor=look["color"],
-                elinewidth=1.6 if name == reference else 0.9,
-                alpha=0.9 if name == reference else 0.45,
-                zorder=look["zorder"] - 0.5,
-            )
-            ends[name] = known[-1][1]["mean"]
-        axes.set_xlim(-0.5, len(conditions) - 0.6)
-        axes.set_xticks(range(len(conditions)), conditions)
-        axes.tick_params(axis="x", length=0)
-        axes.grid(axis="x", visible=False)
-        axes.set_ylabel(quantity)
-        label_ends(axes, ends, reference)
-        return as_svg(figure, title)
+def _bars(intervals: Sequence[Mapping[str, float]]) -> list[list[float]]:
+    """Intervals as lengths below and above their means."""
+    below = [max(0.0, one["mean"] - one["low"]) for one in intervals]
+    return [below, [max(0.0, one["high"] - one["mean"]) for one in intervals]]

@@ -60,6 +60,7 @@ class Triage:
         self._by_name = np.empty(len(names), dtype=np.intp)
         self._by_name[names.argsort()] = np.arange(len(names))
         self._asked = _query_vectors(dataset, self._vectors.shape[1])
+        self._found: dict[str, dict[str, float]] = {}
         self._place = {query_id: place for place, query_id in enumerate(dataset.query_ids)}
 
     def question(self, query_id: str) -> Question:
@@ -72,6 +73,8 @@ class Triage:
         floor = np.partition(similarity, len(similarity) - count)[len(similarity) - count]
         near = np.flatnonzero(similarity >= floor)
         rows = near[np.lexsort((self._by_name[near], -similarity[near]))][:count]
+        ids = (self.dataset.chunks[row].id for row in rows)
+        self._found[query_id] = dict(zip(ids, similarity[rows].tolist(), strict=True))
         return Question(
             query_id=query_id,
             text=self.dataset.queries[place],
@@ -81,6 +84,12 @@ class Triage:
             similarity=similarity[rows].astype(np.float64),
             worded=self.dataset.worded,
         )
+
+    def candidates(self, query_id: str) -> dict[str, float]:
+        """The ids of a query's candidates with their cosine, nearest first."""
+        if query_id not in self._found:
+            self.question(query_id)
+        return self._found[query_id]
 
 
 def _query_vectors(dataset: Dataset, dim: int) -> FloatArray:

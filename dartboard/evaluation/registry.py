@@ -95,11 +95,12 @@ def choose(
     *,
     scorer: Callable[[], PairScorer] | None = None,
     model: Callable[[], EmbeddingModel] | None = None,
+    seed: int = 0,
 ) -> AvailableSystems:
     """Systems for a data set.
 
     ``scorer`` makes the pair scorer, by default late interaction; ``model`` returns the model that embedded
-    the data set, for retrievers, by default the default model.
+    the data set, for retrievers, by default the default model. ``seed`` is that of random systems.
     """
     chosen = AvailableSystems()
     shared = cache(scorer or (lambda: LateInteraction(default_model())))
@@ -113,7 +114,7 @@ def choose(
             elif is_retriever(name):
                 chosen.systems.append(RetrieverSystem(name, dataset, encoder()))
             else:
-                chosen.systems.append(_make(name, judgements, shared))
+                chosen.systems.append(_make(name, judgements, shared, seed))
     return chosen
 
 
@@ -143,13 +144,13 @@ def check_names(names: Iterable[str]) -> None:
             )
 
 
-def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -> System:
+def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer], seed: int) -> System:
     if name.startswith("run:"):
         path = Path(name.removeprefix("run:"))
         return RecordedRun(path.stem, {q: list(scores) for q, scores in read_run(path).items()})
     plain: Mapping[str, Callable[[], System]] = {
         "cosine": lambda: SelectionSystem("cosine", TopK()),
-        "random": RandomSystem,
+        "random": lambda: RandomSystem(tuple(range(10 * seed, 10 * seed + 10))),
         "oracle": lambda: Oracle(judgements),
         "pyversity-dpp": lambda: Pyversity("dpp"),
         "pyversity-cover": lambda: Pyversity("cover"),

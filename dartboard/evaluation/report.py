@@ -4,9 +4,9 @@
 
     results.json               means, intervals, comparisons, sweep, redundancy
     per_query/DATASET.json     every measure of every query and system
-    runs/DATASET/SYSTEM.trec   TREC run files; for a system with seeds, one per seed report.md, report.html
-    for people; the page (:mod:`~dartboard.evaluation.html_report`) is self-contained timings.json
-    seconds per question: the only file that differs between runs
+    runs/DATASET/SYSTEM.trec   TREC run files; for a system with seeds, one per seed
+    report.md, report.html     for people; the page stands alone
+    timings.json               seconds per question: the only file that differs between runs
 """
 
 import json
@@ -22,14 +22,8 @@ from dartboard.evaluation.html_report import page
 from dartboard.evaluation.journal import file_name
 from dartboard.evaluation.measures import Scores
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.evaluation.summary import (
-    counted_queries,
-    headline_table,
-    relevant_words,
-    rows,
-    sentences,
-    short,
-)
+from dartboard.evaluation.summary import all_measures, facts, headline_table, left_out, sentences, short
+from dartboard.evaluation.tables import markdown as table
 from dartboard.version import __version__
 
 FORMAT = 1
@@ -80,7 +74,15 @@ def _write_details(folder: Path, outcome: Outcome) -> None:
     for system, seeded in outcome.runs.items():
         for seed, run in enumerate(seeded):
             file = file_name(system if len(seeded) == 1 else f"{system}-seed{seed}")
-            write_run(run, folder / "runs" / name / f"{file}.trec", tag=file)
+            candidates = outcome.candidates if system in outcome.selecting else {}
+            whole = {one: _whole(picks, candidates.get(one, {})) for one, picks in run.items()}
+            write_run(whole, folder / "runs" / name / f"{file}.trec", tag=file)
+
+
+def _whole(picks: Sequence[str], candidates: Mapping[str, float]) -> dict[str, float]:
+    """The picks in order with scores above 1, then the other candidates with their cosine."""
+    chosen = {one: 1.0 + len(picks) - place for place, one in enumerate(picks)}
+    return {**candidates, **chosen}
 
 
 def _per_query(scores: Mapping[str, Scores]) -> dict[str, Any]:
@@ -105,43 +107,22 @@ def markdown(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _section(record: Mapping[str, Any]) -> str:
-    facts = f"{record['chunks']:,} chunks, {counted_queries(record, 'judged')}, {relevant_words(record)}"
     parts = [
-        f"## {record['dataset']}\n",
-        f"{facts}.\n",
-        "".join(f"- {sentence}\n" for sentence in sentences(record)),
+        f"## {record['dataset']}",
+        facts(record),
+        "\n".join(f"- {sentence}" for sentence in [*sentences(record), *left_out(record)]),
         _table(headline_table(record)),
-        "".join(f"- {name} was skipped: {reason}\n" for name, reason in record["skipped"].items()),
-        "### All measures\n",
-        _table(_all_measures(record)),
-        _levels(record),
+        "### All measures",
+        _table(all_measures(record)),
     ]
-    return "\n".join(part for part in parts if part)
-
-
-def _all_measures(record: Mapping[str, Any]) -> list[list[str]]:
-    systems = [row.system for row in rows(record)]
-    header = ["measure", *systems]
-    body = [
-        [title, *(short(record["systems"][system][name]["mean"]) for system in systems)]
-        for name, title in record["measures"].items()
-    ]
-    return [header, *body]
-
-
-def _levels(record: Mapping[str, Any]) -> str:
     levels = record.get("redundancy")
-    if not levels:
-        return ""
-    if "skipped" in levels:
-        return f"No comparison with near-copies: {levels['skipped']}.\n"
-    header = ["near-copies of each chunk", *(str(count) for count in levels["copies"])]
-    body = [[name, *(short(value) for value in values)] for name, values in levels["systems"].items()]
-    title = f"### {levels['measure']} with near-copies at cosine {levels['cosine']:g}\n\n"
-    return title + _table([header, *body])
+    if levels and "systems" in levels:
+        header = ["near-copies of each chunk", *(str(count) for count in levels["copies"])]
+        body = [[name, *(short(value) for value in values)] for name, values in levels["systems"].items()]
+        parts.append(f"### {levels['measure']} with near-copies at cosine {levels['cosine']:g}")
+        parts.append(_table([header, *body]))
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(cells: Sequence[Sequence[str]]) -> str:
-    header, *body = ["| " + " | ".join(line) + " |" for line in cells]
-    rule = "|" + "---|" * len(cells[0])
-    return "\n".join([header, rule, *body]) + "\n"
+    return table(cells[0], cells[1:])

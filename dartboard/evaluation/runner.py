@@ -152,7 +152,7 @@ def _gathered(
     return runs, seconds
 
 
-def identity(dataset: Dataset, *, depth: int, triage_k: int) -> dict[str, str | int]:
+def identity(dataset: Dataset, *, depth: int, triage_k: int, seed: int = 0) -> dict[str, str | int]:
     """Identifies data set, depth, triage and version that picks depend on."""
     digest = hashlib.sha256()
     for chunk in dataset.chunks:
@@ -169,4 +169,5 @@ def identity(dataset: Dataset, *, depth: int, triage_k: int) -> dict[str, str | 
         "content": digest.hexdigest()[:16],
         "depth": depth,
         "triage_k": triage_k,
+        "seed": seed,
     }

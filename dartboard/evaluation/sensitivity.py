@@ -71,11 +71,11 @@ def sigma_sweep(
 def _labels_and_rule(triage: Triage, judgements: Judgements, seed: int) -> tuple[Estimate | None, float]:
     """The maximum-likelihood σ of the relevant candidates (None if undetermined), and the rule's median σ."""
     evidence, chosen = [], []
-    for query_id, grades in zip(judgements.query_ids, judgements.grades, strict=True):
+    for query_id, relevant in zip(judgements.query_ids, judgements.relevant, strict=True):
         question = triage.question(query_id)
         squared: FloatArray = ((1.0 - question.similarity) / 2.0) ** 2
         bases = judgements.bases(chunk.id for chunk in question.candidates)
-        targets = np.array([place for place, base in enumerate(bases) if base in grades], dtype=np.intp)
+        targets = np.array([place for place, base in enumerate(bases) if base in relevant], dtype=np.intp)
         evidence.append(Evidence(-squared, targets))
         chosen.append(question.pool().sigma.value)
     try:

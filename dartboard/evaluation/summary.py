@@ -84,9 +84,35 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
+def all_measures(record: Mapping[str, Any]) -> list[list[str]]:
+    """Every measure of every system as text, header first."""
+    systems = [row.system for row in rows(record)]
+    body = [
+        [title, *(short(record["systems"][system][name]["mean"]) for system in systems)]
+        for name, title in record["measures"].items()
+    ]
+    return [["measure", *systems], *body]
+
+
+def facts(record: Mapping[str, Any]) -> str:
+    """The size of the data set."""
+    return f"{record['chunks']:,} chunks, {counted_queries(record, 'judged')}, {relevant_words(record)}."
+
+
+def left_out(record: Mapping[str, Any]) -> list[str]:
+    """What is missing in a report, and why."""
+    reasons = [f"{name} was skipped: {reason}." for name, reason in record["skipped"].items()]
+    levels = record.get("redundancy")
+    if levels and "skipped" in levels:
+        reasons.append(f"No comparison with near-copies: {levels['skipped']}.")
+    return reasons
+
+
 def headline_measures(record: Mapping[str, Any]) -> list[str]:
     """The measures besides quality in the headline table: few, and each differs between systems."""
     quality = Measure.parse(record["headline"]["quality"])
+    if record.get("asked"):
+        return [name for name in record["asked"] if name != str(quality)]
     wanted = (
         *("answer", "ndcg", "distinct_ndcg", "recall", "success", "alpha_ndcg"),
         *("distinct_share", "cluster_coverage", "diversity"),
@@ -158,7 +184,8 @@ def relevant_words(record: Mapping[str, Any]) -> str:
     relevant = record["relevant_per_query"]
     distinct = record.get("distinct_per_query", relevant)
     copies = f" ({distinct:.1f} distinct)" if distinct < relevant else ""
-    return f"{relevant:.1f} relevant per query{copies}"
+    least = f", from grade {record['least_grade']:g} on" if "least_grade" in record else ""
+    return f"{relevant:.1f} relevant per query{copies}{least}"
 
 
 def short(value: float) -> str:

@@ -16,6 +16,7 @@ from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.report import markdown
 from dartboard.evaluation.runner import answer, identity
 from dartboard.evaluation.settings import EvaluationConfig
+from dartboard.evaluation.summary import headline_measures
 from tests.evaluation.data import clustered
 
 SOME = ["cosine", "mmr-0.5", "random", "dartboard", "oracle"]
@@ -296,3 +297,18 @@ def test_settings_as_the_specification_has_them():
     assert settings.output_dir == "results/"
     assert settings.headline_k == 5
     assert EvaluationConfig(["d"], ["cosine"], k_values=[2, 20]).headline_k == 2
+
+
+def test_what_is_asked_for_is_shown_as_asked_and_first():
+    asked = ["precision", "ndcg", "diversity"]
+    record = evaluate_dataset(clustered(copies=1), config(metrics=asked)).record
+    assert record["headline"] == {"quality": "precision@5", "diversity": "diversity@5"}
+    assert headline_measures(record) == ["ndcg@5", "diversity@5"]
+    assert evaluate_dataset(clustered(), config(metrics=["ndcg@7"], k_values=[3, 9])).record["asked"] == [
+        "ndcg@7"
+    ]
+
+
+def test_the_seed_reaches_the_random_system():
+    runs = [evaluate_dataset(clustered(), config(seed=seed)).runs["random"] for seed in (0, 0, 1)]
+    assert runs[0] == runs[1] and not any(run in runs[0] for run in runs[2])

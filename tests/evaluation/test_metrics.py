@@ -32,7 +32,7 @@ from dartboard.evaluation import (
     subtopic_recall,
     success_at_k,
 )
-from dartboard.evaluation.judged_run import Rankings, places_by_score, ranked
+from dartboard.evaluation.judged_run import ranked
 from dartboard.evaluation.measures import at_depths, available, with_distinct
 from dartboard.types import Chunk
 from tests.evaluation.data import clustered
@@ -356,33 +356,7 @@ def test_every_metric_lies_between_0_and_1(retrieved, grades, k):
     )
 
 
-@examples(60)
-@given(
-    st.lists(
-        st.tuples(
-            st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([0.0, 0.5, 1.0, -2.0, math.inf])),
-            st.frozensets(st.sampled_from("abcxyz")),
-        ),
-        max_size=6,
-    )
-)
-def test_places_by_score_are_those_in_the_ranking(cases):
-    rankings, wanted = [ranking for ranking, _ in cases], [names for _, names in cases]
-    query, rank, names = places_by_score(rankings, wanted)
-    expected = [
-        (place, there, name)
-        for place, ranking in enumerate(rankings)
-        for there, name in enumerate(ranked(ranking))
-        if name in wanted[place]
-    ]
-    assert list(zip(query.tolist(), rank.tolist(), names, strict=True)) == expected
-
-
-def test_rankings_by_score_are_put_in_order_when_asked_for():
-    lists = Rankings([{"a": 1.0, "b": 2.0}, {}, {"c": 0.0}])
-    assert list(lists) == [["b", "a"], [], ["c"]] and lists[-1] == ["c"] and lists[:2] == [["b", "a"], []]
-    with pytest.raises(IndexError):
-        lists[3]
+def test_a_ranking_by_score_is_that_of_its_list():
     judged = Judgements(qrels={"1": {"a": 1}, "2": {"x": 1}, "3": {"c": 1}})
     run = {"1": {"a": 1.0, "b": 2.0}, "3": {"c": float("nan"), "d": 1.0}}
     lists = {query: ranked(ranking) for query, ranking in run.items()}

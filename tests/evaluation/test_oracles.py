@@ -21,6 +21,7 @@ PAIRS = {
     "map": "map",
     "recip_rank": "mrr",
 }
+LINEAR = {f"ndcg_cut_{k}": f"ndcg_linear@{k}" for k in DEPTHS}
 GAINS = {**{f"ndcg_cut_{k}": f"ndcg@{k}" for k in DEPTHS}, "ndcg": "ndcg"}
 
 
@@ -66,8 +67,11 @@ def theirs(qrels, run, names):
 
 
 def assert_equal(qrels, run):
-    ours = evaluate(run, Judgements(qrels=qrels), [*PAIRS.values(), *GAINS.values()])
-    oracle = theirs(qrels, run, PAIRS)
+    ours = evaluate(run, Judgements(qrels=qrels), [*PAIRS.values(), *LINEAR.values(), *GAINS.values()])
+    oracle = theirs(qrels, run, [*PAIRS, *LINEAR])
+    np.testing.assert_allclose(
+        [ours.values[measure] for measure in LINEAR.values()], [oracle[name] for name in LINEAR], atol=1e-9
+    )
     # trec_eval gains are the grades themselves: give it 2^rel - 1 as grades.
     powers = {q: {d: 2 ** max(g, 0) - 1 for d, g in judged.items()} for q, judged in qrels.items()}
     oracle |= theirs(powers, run, GAINS)
@@ -81,6 +85,21 @@ def test_relevance_measures_are_trec_evals_on_random_runs(seed):
     rng = np.random.default_rng(seed)
     qrels = random_qrels(rng)
     assert_equal(qrels, random_run(rng, qrels))
+
+
+def test_a_level_of_relevance_is_trec_evals():
+    rng = np.random.default_rng(7)
+    qrels = random_qrels(rng)
+    run = random_run(rng, qrels)
+    names = ["P_10", "recall_10", "map", "recip_rank"]
+    found = pytrec_eval.RelevanceEvaluator(
+        qrels, {"P.10", "recall.10", "map", "recip_rank"}, relevance_level=2
+    )
+    oracle = found.evaluate(run)
+    ours = evaluate(run, Judgements(qrels=qrels, least_grade=2), [PAIRS[name] for name in names])
+    for name in names:
+        expected = [oracle.get(query, {}).get(name, 0.0) for query in qrels]
+        np.testing.assert_allclose(ours.values[PAIRS[name]], expected, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("qrels_file", ["qrels.test", "qrels.rel_level"])

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from dartboard.datasets import read_run
 from dartboard.errors import MissingExtraError
-from dartboard.evaluation import plot_style, plots
+from dartboard.evaluation import plots
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.html_report import page
-from dartboard.evaluation.plot_style import merge_close, spread_out
 from dartboard.evaluation.report import markdown, write_report
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.evaluation.summary import (
@@ -61,6 +61,19 @@ def test_everything_is_written(written):
     assert set(json.loads((folder / "timings.json").read_text())["seconds_per_question"]) == {"clustered"}
 
 
+def test_runs_hold_all_candidates_with_the_picks_first(written):
+    folder, outcome = written
+    (run,) = outcome.runs["dartboard"]
+    read = read_run(folder / "runs" / "clustered" / "dartboard.trec")
+    for query_id, picks in run.items():
+        assert list(read[query_id])[: len(picks)] == picks
+        assert set(read[query_id]) == set(outcome.candidates[query_id])
+    rest = {one: read["q00"][one] for one in list(read["q00"])[10:]}
+    assert rest == {one: outcome.candidates["q00"][one] for one in rest} and len(rest) > 20
+    oracle = read_run(folder / "runs" / "clustered" / "oracle.trec")
+    assert max(map(len, oracle.values())) == 10, "it chooses from the whole corpus"
+
+
 def test_the_same_seed_gives_the_same_bytes(written, tmp_path):
     folder, _ = written
     settings = config(tmp_path, workers=3)
@@ -93,10 +106,10 @@ def test_the_page_has_its_pictures_and_words(written):
     ):
         assert f'aria-label="{title}' in html
     assert "calibrated 0." in html and "auto 0." in html
-    assert "dartboard-hybrid was skipped: it reads texts" in html
+    assert "dartboard-hybrid was skipped" in html
     ids = re.findall(r'id="([^"]+)"', html)
     assert len(ids) == len(set(ids))
-    assert plot_style.INK not in html and plot_style.GRID not in html
+    assert plots.INK not in html and plots.GRID not in html
 
 
 def test_queries_are_named_safely(written):
@@ -163,8 +176,8 @@ def test_columns_that_tell_nothing_apart_are_left_out():
 
 def test_families():
     assert [family(name) for name in ("mmr-0.5", "dartboard-hybrid", "bm25")] == ["mmr", "dartboard", "bm25"]
-    assert plot_style.colour("bm25") == plot_style.colour("bm25")
-    assert plot_style.colour("mmr-0.1") == plot_style.COLOURS["mmr"]
+    assert plots.colour("bm25") == plots.colour("bm25")
+    assert plots.colour("mmr-0.1") == plots.COLOURS["mmr"]
 
 
 def test_the_best_of_each_family(written):
@@ -220,27 +233,6 @@ def test_without_matplotlib_the_message_is_the_command(written, monkeypatch):
 def test_outliers_are_the_largest_gaps():
     ahead, behind = plots.outliers([1.0, 0.5, 0.2, 0.9], [0.0, 0.5, 0.4, 0.8], count=1)
     assert (ahead, behind) == ([0], [2])
-
-
-def test_labels_are_moved_apart_and_keep_their_order():
-    moved = spread_out([0.5, 0.5, 0.51, 0.9], 0.1)
-    assert moved == pytest.approx([0.4033333, 0.5033333, 0.6033333, 0.9])
-    assert spread_out([], 0.1) == []
-
-
-def test_close_points_of_one_family_share_a_label():
-    points = {
-        "dedup-0.80": (0.1, 0.1),
-        "dedup-0.90": (0.11, 0.1),
-        "cosine": (0.1, 0.1),
-        "dedup-0.95": (1.0, 1.0),
-    }
-    merged = merge_close(points, family, near=0.05)
-    assert merged == {
-        "dedup-0.80 … 0.90": ["dedup-0.80", "dedup-0.90"],
-        "cosine": ["cosine"],
-        "dedup-0.95": ["dedup-0.95"],
-    }
 
 
 def test_importing_the_room_stays_light():
