@@ -136,7 +136,7 @@ def test_import_loads_nothing_heavy():
 
 
 def test_a_search_loads_no_readers_of_documents():
-    code = "import sys, dartboard.engine.engine, dartboard.stores.embedded; "
+    code = "import sys, dartboard.engine.engine, dartboard.stores.sqlite; "
     code += "print([m for m in ('dartboard.ingest', 'numpy.random') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -99,12 +99,11 @@ def _bytes(name: str, collection: Any, retriever: Any, count: int) -> float:
 
 
 def _postings(collection: Any) -> int:
-    from dartboard.stores.manifest import build_bm25
+    from dartboard.lexical import BM25Index
 
     texts = [record.text for batch in collection.iterate() for record in batch]
-    with tempfile.TemporaryDirectory() as folder:
-        build_bm25(texts, collection.manifest).save(folder)
-        return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    (table,) = BM25Index.build(texts).tables
+    return sum(array.nbytes for array in vars(table).values() if isinstance(array, np.ndarray))
 
 
 def _recall(found: list[list[str]], asked: list[tuple[str, set[str]]]) -> float:

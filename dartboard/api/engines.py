@@ -25,16 +25,16 @@ from dartboard.engine.trust import confirm, names_in
 from dartboard.errors import CollectionError, ConfigError, StoreLockedError
 from dartboard.stores import Manifest, Record, Store, open_store
 from dartboard.stores.checks import missing
-from dartboard.stores.embedded import EmbeddedStore
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.records import with_fingerprints
+from dartboard.stores.sqlite import SqliteStore
 from dartboard.stores.urls import is_there
 
 logger = logging.getLogger(__name__)
 
 DEMO = "demo"
 """The collection that is the small corpus of the package."""
-_IN_THIS_PROCESS = (EmbeddedStore, MemoryStore)
+_IN_THIS_PROCESS = (SqliteStore, MemoryStore)
 
 
 class Engines:

@@ -99,7 +99,7 @@ class WriteLock:
 def lock_store(engine: Engine) -> None:
     """Have the store before work begins that ends in writing to it."""
     collection = engine.collection
-    retry_locked(lambda: collection.configure(collection.manifest.settings))
+    retry_locked(lambda: collection.configure({}))
 
 
 def retry_locked(write: Callable[[], T]) -> T:

@@ -155,7 +155,7 @@ def _keep(found: "Calibration", fit: "AlphaFit | None", store: str, collection: 
         if fit is not None and wins(fit):
             kept = engine.collection.manifest.settings
             if str(kept.get("retriever", "hybrid")).partition(":")[0] == "hybrid":
-                engine.collection.configure({**kept, "retriever": f"hybrid:{fit.alpha:.2f}"})
+                engine.collection.configure({"retriever": f"hybrid:{fit.alpha:.2f}"})
 
 
 _CHOICES = {

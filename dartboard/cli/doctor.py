@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -54,12 +54,6 @@ def doctor(
     store: StoreOption = None,
     collection: CollectionOption = None,
     model: ModelOption = None,
-    accept_loss: Annotated[
-        bool,
-        typer.Option(
-            "--accept-loss", help="Go on with a file that has lost acknowledged writes with its log (-wal)."
-        ),
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation, the model, the store and the index, and say how to mend what is wrong.
@@ -73,8 +67,7 @@ def doctor(
 
     plugins = check_plugins()
     settings = configured(store=store, collection=collection, model=model)
-    accepted = [_accepted(settings.settings.store)] if accept_loss else []
-    found = [*accepted, *examine(settings, plugins)]
+    found = list(examine(settings, plugins))
     wrong = any(finding.state == "wrong" for finding in found)
     if as_json:
         facts = {"ok": not wrong, "findings": [asdict(finding) for finding in found]}
@@ -94,22 +87,6 @@ def doctor(
         console.print("Something is wrong: see above." if wrong else "Everything that is needed works.")
     if wrong:
         raise typer.Exit(1)
-
-
-def _accepted(url: str) -> Finding:
-    """What is given up when a file goes on without the writes that it has lost."""
-    from dartboard.errors import ConfigError
-    from dartboard.stores.embedded import accept_loss
-    from dartboard.stores.urls import file_of, is_there
-
-    path = file_of(url)
-    if path is None or not is_there(url):
-        raise ConfigError("--accept-loss is for a store in a file that exists: give its path with --store")
-    lost = accept_loss(path)
-    if not lost:
-        return Finding("lost writes", "ok", "no acknowledged write is missing")
-    given_up = "1 acknowledged write is" if lost == 1 else f"{lost} acknowledged writes are"
-    return Finding("lost writes", "note", f"{given_up} given up", "index again: that adds what is missing")
 
 
 def examine(settings: "Configured", plugins: Sequence[PluginStatus] = ()) -> Iterator[Finding]:
@@ -178,7 +155,7 @@ def _model(settings: "Configured") -> str:
 
 
 def _store(settings: "Configured") -> Iterator[Finding]:
-    from dartboard.stores.embedded.checksums import RESTORE
+    from dartboard.stores.sqlite.connection import RESTORE
     from dartboard.stores.urls import without_password
 
     url = settings.settings.store
@@ -199,17 +176,12 @@ def _store(settings: "Configured") -> Iterator[Finding]:
             yield Finding(
                 "store", "wrong", f"{shown} can be read, not written: {why}", "change its rights, or copy it"
             )
-    mend = (
-        "check the address, the server and your rights"
-        if "://" in url
-        else f"{RESTORE}, or move it away and index again"
-    )
+    mend = "check the address, the server and your rights" if "://" in url else RESTORE
     yield _tried("store", lambda: _opened(settings, shown), mend)
     if "://" in url:
         yield from _rights(url, shown)
     else:
         yield _tried("contents", lambda: _contents(url), mend)
-        yield from _leftovers(url)
 
 
 def _no_appending(path: Path) -> str:
@@ -241,35 +213,11 @@ def _rights(url: str, shown: str) -> Iterator[Finding]:
 
 
 def _contents(url: str) -> str:
-    """All of a file against its checksums."""
-    from dartboard.stores import open_store
+    """All of a file, as SQLite checks it."""
+    from dartboard.stores.sqlite import SqliteStore
 
-    with open_store(url, read_only=True) as store:
-        check = getattr(store, "check", None)
-        if check is None:
-            return "not checked"
-        records, unchecked = check()
-    said = f"all of the file is sound, {counted(records, 'chunk')} in all collections"
-    if unchecked:
-        said += f"; {unchecked} of them were written before there were checksums: index again to have them"
-    return said
-
-
-def _leftovers(url: str) -> Iterator[Finding]:
-    """What killed processes left beside a file."""
-    from dartboard.errors import DartboardError
-    from dartboard.stores import open_store
-
-    try:
-        with open_store(url, read_only=True) as store:
-            found: list[Path] = getattr(store, "leftovers", list)()
-    except (DartboardError, OSError):
-        return  # told before
-    if found:
-        names = ", ".join(path.name for path in found)
-        yield Finding(
-            "leftovers", "note", f"of processes that were killed: {names}", "the next write removes them"
-        )
+    with SqliteStore(url, read_only=True) as store:
+        return f"all of the file is sound, {counted(store.check(), 'chunk')} in all collections"
 
 
 def _opened(settings: "Configured", shown: str) -> str:

@@ -465,7 +465,7 @@ class Engine:
         """Store a calibration with the collection: from now on it is what ``sigma="auto"`` means."""
         found.check(self.model.fingerprint, "scaled_cosine")
         collection = self.collection
-        collection.configure({**collection.manifest.settings, "calibration": found.to_json()})
+        collection.configure({"calibration": found.to_json()})
         for cached in ("calibration", "_selector"):
             self.__dict__.pop(cached, None)
 

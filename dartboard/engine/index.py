@@ -168,7 +168,7 @@ def _open_collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[C
             f"collection {engine.name!r} splits documents by {present}, not by {asked}: "
             "leave the chunking options out, or index into another collection"
         )
-    collection.configure(collection.manifest.settings)  # raises now if another process is writing
+    collection.configure({})  # raises now if another process is writing
     return collection, chunking or stored or ChunkingConfig()
 
 

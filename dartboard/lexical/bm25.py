@@ -1,4 +1,4 @@
-"""BM25 over posting lists.
+"""BM25 over passages that may be added and deleted.
 
 For a query's terms q (with repetitions) and a passage D of length ``|D|``::
 
@@ -9,29 +9,29 @@ where f is the frequency of q in D, n the number of passages with q, N the numbe
 the mean length. Lengths are in terms (after stop words; an identifier counts with its parts). This idf is
 never negative, so a term in most passages still counts a little.
 
-Everything except the query is known beforehand, so each posting stores its final summand, as in bm25s (Lù,
-2024); a search adds up a few lists. bm25s itself is the oracle of the tests and not the engine: it imports
-SciPy and, if present, numba and JAX (about a second), fills an array over all passages for every query, and
-masks by multiplying scores. The posting lists here are those of :mod:`dartboard.lexical.postings`, shared
-with learned sparse vectors.
+An index holds counts only; idf and mean length are those of the passages that are alive at the query. So a
+write changes no stored number: new passages become one more table of terms, deleted ones are masked.
+
+Hand-written: bm25s imports SciPy and, if present, numba and JAX (about a second), fills an array over all
+passages for every query, and is built anew after every write. It is the oracle of the tests.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, TypedDict
+from collections.abc import Iterable, Iterator
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import ConfigError, InvalidInputError, StoreFormatError
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.lexical.analysis import Analyzer
-from dartboard.lexical.postings import Mask, Postings, Weights
-from dartboard.lexical.saved_arrays import load_arrays, save_arrays
-from dartboard.lexical.term_counts import Progress, count_terms
+from dartboard.lexical.postings import Mask, PostingList, Rows, Scorer, Sums, Weights, position, ranked
+from dartboard.lexical.term_counts import Progress
+from dartboard.lexical.term_table import TermTable
 
-_KIND = "bm25"
+_MOST_TABLES = 5
+"""With more tables, all but the first are joined."""
 
 
 class TermScore(TypedDict):
@@ -48,25 +48,37 @@ class TermScore(TypedDict):
 class BM25Index:
     """BM25 over passages, numbered (rows) in the given order. Immutable.
 
-    Hand-written: bm25s imports SciPy and fills an array over all passages for every query (see above).
+    Args:
+        tables: The terms of consecutive rows.
+        alive: ``(n,)`` bool: the rows that count and can be found; None for all.
+        k1: How much repeated occurrences of a term add, >= 0.
+        b: How much long passages are penalised, 0 to 1.
+        analyzer: Splits texts into terms.
+
+    Raises:
+        ConfigError: k1 or b is out of range.
     """
 
     def __init__(
         self,
+        tables: Iterable[TermTable],
         *,
-        vocabulary: dict[str, int],
-        postings: Postings,
-        counts: npt.NDArray[np.unsignedinteger[Any]],
-        lengths: npt.NDArray[np.int32],
-        k1: float,
-        b: float,
-        analyzer: Analyzer,
+        alive: Mask | None = None,
+        k1: float = 1.2,
+        b: float = 0.75,
+        analyzer: Analyzer | None = None,
     ) -> None:
-        self.k1, self.b, self.analyzer = k1, b, analyzer
-        self._vocabulary = vocabulary
-        self._postings = postings
-        self._counts = counts
-        self._lengths = lengths
+        _check_parameters(k1, b)
+        self.k1, self.b, self.analyzer = k1, b, analyzer or Analyzer()
+        self.tables = tuple(tables)
+        self.alive = alive
+        self._firsts = np.cumsum([0, *(table.lengths.size for table in self.tables)]).tolist()
+        lengths = np.concatenate([np.zeros(0, np.int32), *(table.lengths for table in self.tables)])
+        counted = lengths if alive is None else lengths[alive]
+        self._count = counted.size
+        self._mean = float(counted.mean()) if counted.any() else 1.0
+        self._norms = k1 * (1 - b + b * lengths / self._mean)
+        self._scorers = [Scorer(table.lengths.size) for table in self.tables]
 
     @classmethod
     def build(
@@ -97,113 +109,112 @@ class BM25Index:
         """
         _check_parameters(k1, b)
         analyzer = analyzer or Analyzer()
-        vocabulary, keys, tf, lengths = count_terms(texts, analyzer, progress)
-        terms = (keys >> 32).astype(np.int32)
-        rows = (keys & 0xFFFFFFFF).astype(np.int32)
-        df = np.bincount(terms, minlength=len(vocabulary))
-        starts = np.concatenate([[0], np.cumsum(df)]).astype(np.int64)
-        mean = lengths.mean() if lengths.any() else 1.0
-        norms = k1 * (1 - b + b * lengths / mean)
-        impacts = (_idf(df, len(lengths))[terms] * (tf * (k1 + 1) / (tf + norms[rows]))).astype(np.float32)
-        return cls(
-            vocabulary=vocabulary,
-            postings=Postings.build(len(lengths), starts, rows, impacts),
-            counts=tf.astype(np.min_scalar_type(int(tf.max(initial=0)))),
-            lengths=lengths,
-            k1=k1,
-            b=b,
-            analyzer=analyzer,
-        )
+        return cls([TermTable.count(texts, analyzer, progress)], k1=k1, b=b, analyzer=analyzer)
 
     def __len__(self) -> int:
-        return self._postings.size
+        return int(self._firsts[-1])
 
     def top(self, query: str, k: int, mask: Mask | None = None) -> tuple[npt.NDArray[np.intp], Weights]:
         """Rows and scores > 0, best first, ties by lower row; ``mask`` selects the allowed rows."""
-        return self._postings.top(*self._query(query), k, mask)
+        return ranked(*self.best(query, k, mask), k)
+
+    def best(self, query: str, k: int, mask: Mask | None = None) -> tuple[Rows, Weights]:
+        """Like :meth:`top`, in any order and with all rows that equal the k-th."""
+        found = [
+            (first + rows, scores)
+            for first, scorer, lists, part in self._parts(query, mask)
+            for rows, scores in [scorer.best(lists, k, part)]
+        ]
+        return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
 
     def scores(self, query: str, mask: Mask | None = None) -> Weights:
         """The score of every passage, ``(n,)`` float32; 0 without shared terms or where the mask is False."""
-        return self._postings.scores(*self._query(query), mask)
+        return np.concatenate(
+            [scorer.all_scores(lists, part) for _, scorer, lists, part in self._parts(query, mask)]
+        )
 
     def explain(self, query: str, row: int) -> list[TermScore]:
         """The summands of a passage's score, one per distinct term of the query, in its order."""
         if not 0 <= row < len(self):
             raise InvalidInputError(f"row must be in 0 … {len(self) - 1}, got {row}")
+        table = int(np.searchsorted(self._firsts, row, side="right")) - 1
         return [
-            self._explain(term, times, row) for term, times in Counter(self.analyzer.terms(query)).items()
+            self._explain(term, times, table, row - self._firsts[table])
+            for term, times in Counter(self.analyzer.terms(query)).items()
         ]
 
-    def _explain(self, term: str, times: int, row: int) -> TermScore:
-        length = int(self._lengths[row])
-        at = self._vocabulary.get(term)
+    def followed_by(self, texts: Iterable[str], alive: Mask | None) -> "BM25Index":
+        """This index with more rows; ``alive`` is for all rows, old and new.
+
+        Rows that are not alive stay, and keep their numbers, until :meth:`folded`.
+        """
+        new = TermTable.count(texts, self.analyzer)
+        tables = (*self.tables, new) if new.lengths.size or not self.tables else self.tables
+        if len(tables) > _MOST_TABLES:
+            every = [np.ones(table.lengths.size, bool) for table in tables[1:]]
+            tables = (tables[0], TermTable.join(tables[1:], every))
+        return BM25Index(tables, alive=alive, k1=self.k1, b=self.b, analyzer=self.analyzer)
+
+    def folded(self) -> "BM25Index":
+        """The same passages in one table, without the rows that are not alive."""
+        alive = np.ones(len(self), bool) if self.alive is None else self.alive
+        joined = TermTable.join(self.tables, np.split(alive, self._firsts[1:-1]))
+        return BM25Index([joined], k1=self.k1, b=self.b, analyzer=self.analyzer)
+
+    def _explain(self, term: str, times: int, table: int, row: int) -> TermScore:
+        df = self._frequency(term)
+        idf = float(_idf(df, self._count))
+        length = int(self.tables[table].lengths[row])
+        part = self.tables[table].part(self.tables[table].numbers.get(term))
+        at = position(self.tables[table].rows[part], row)
         if at is None:
-            idf = float(_idf(np.zeros(1), len(self))[0])
-            return TermScore(term=term, tf=0, df=0, idf=idf, length=length, score=0.0)
-        df = int(self._postings.starts[at + 1] - self._postings.starts[at])
-        where = self._postings.position(at, row)
-        return TermScore(
-            term=term,
-            tf=0 if where is None else int(self._counts[where]),
-            df=df,
-            idf=float(_idf(np.array([df]), len(self))[0]),
-            length=length,
-            score=0.0 if where is None else times * float(self._postings.weights[where]),
-        )
+            return TermScore(term=term, tf=0, df=df, idf=idf, length=length, score=0.0)
+        tf = int(self.tables[table].counts[part][at])
+        score = times * idf * tf * (self.k1 + 1) / (tf + self._norms[self._firsts[table] + row])
+        return TermScore(term=term, tf=tf, df=df, idf=idf, length=length, score=float(score))
 
-    def save(self, folder: str | Path) -> None:
-        """Write the index to a folder, atomically replacing an existing one."""
-        blob = np.frombuffer("\n".join(self._vocabulary).encode(), dtype=np.uint8)
-        header = {
-            "size": len(self),
-            "terms": len(self._vocabulary),
-            "k1": self.k1,
-            "b": self.b,
-            "analyzer": self.analyzer.to_json(),
-        }
-        other = {"counts": self._counts, "lengths": self._lengths, "vocabulary": blob}
-        save_arrays(folder, _KIND, header, {**self._postings.arrays(), **other})
+    def _frequency(self, term: str) -> int:
+        """In how many passages that are alive a term occurs."""
+        total = 0
+        for first, table in zip(self._firsts, self.tables, strict=False):
+            rows = table.rows[table.part(table.numbers.get(term))]
+            total += rows.size if self.alive is None else int(np.count_nonzero(self.alive[first + rows]))
+        return total
 
-    @classmethod
-    def load(cls, folder: str | Path, mmap: bool = True) -> "BM25Index":
-        """Load and verify a saved index; by default its arrays are memory-mapped."""
-        header, arrays = load_arrays(folder, _KIND, mmap=mmap)
-        try:
-            counts, lengths = arrays.pop("counts"), arrays.pop("lengths")
-            blob = arrays.pop("vocabulary")
-            names = blob.tobytes().decode().split("\n") if blob.size else []
-            index = cls(
-                vocabulary={term: at for at, term in enumerate(names)},
-                postings=Postings(int(header["size"]), **arrays),
-                counts=counts,
-                lengths=lengths,
-                k1=float(header["k1"]),
-                b=float(header["b"]),
-                analyzer=Analyzer.from_json(header["analyzer"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreFormatError(f"{folder} is not a complete index: {error}. Build it again") from error
-        if fault := index._fault():
-            raise StoreFormatError(f"the index in {folder} holds {fault}. Build it again")
-        return index
+    def _parts(
+        self, query: str, mask: Mask | None
+    ) -> Iterator[tuple[int, Scorer, list[PostingList], Mask | None]]:
+        """For each table its first row, what adds up its lists, the query's lists, and the allowed rows.
 
-    def _fault(self) -> str | None:
-        if fault := self._postings.fault():
-            return fault
-        if len(self._vocabulary) != self._postings.peaks.size:
-            return "a vocabulary that does not match its lists"
-        if self._counts.shape != self._postings.rows.shape or self._counts.dtype.kind != "u":
-            return "counts that do not match its lists"
-        if self._lengths.shape != (len(self),) or self._lengths.dtype != np.int32:
-            return "lengths that do not match its rows"
-        return None
+        All tables add up the terms in one order, so that equal passages get equal scores in each.
+        """
+        if self.alive is not None:
+            mask = self.alive if mask is None else mask & self.alive
+        asked = Counter(self.analyzer.terms(query))
+        factors = {term: times * _idf(self._frequency(term), self._count) for term, times in asked.items()}
+        order = sorted(asked, key=lambda term: (-factors[term], term))
+        for first, table, scorer in zip(self._firsts, self.tables, self._scorers, strict=False):
+            last = first + table.lengths.size
+            lists = [
+                self._list(table, self._norms[first:last], table.numbers[term], factors[term])
+                for term in order
+                if term in table.numbers
+            ]
+            yield first, scorer, lists, None if mask is None else mask[first:last]
 
-    def _query(self, query: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-        """The query's known terms, and how often each occurs."""
-        known = Counter(
-            at for term in self.analyzer.terms(query) if (at := self._vocabulary.get(term)) is not None
-        )
-        return np.array(list(known), dtype=np.intp), np.array(list(known.values()), dtype=np.float64)
+    def _list(self, table: TermTable, norms: Sums, number: int, factor: float) -> PostingList:
+        """The posting list of a term; its bound is what the shortest row with the largest count would get."""
+        rows, counts = table.rows[table.part(number)], table.counts[table.part(number)]
+        scale = factor * (self.k1 + 1)
+        most, shortest = float(table.most[number]), float(table.shortest[number])
+        bound = scale * most / (most + self.k1 * (1 - self.b + self.b * shortest / self._mean))
+
+        def weigh(at: npt.NDArray[np.intp] | None) -> Sums:
+            some, tf = (rows, counts) if at is None else (rows[at], counts[at])
+            weights: Sums = scale * tf / (tf + norms[some])
+            return weights
+
+        return PostingList(bound, rows, weigh)
 
 
 def _check_parameters(k1: float, b: float) -> None:
@@ -213,5 +224,5 @@ def _check_parameters(k1: float, b: float) -> None:
         raise ConfigError(f"b must be in [0, 1] (0.75 is usual), got {b}")
 
 
-def _idf(df: npt.NDArray[Any], total: int) -> npt.NDArray[np.float64]:
-    return np.log1p((total - df + 0.5) / (df + 0.5))
+def _idf(df: int, total: int) -> float:
+    return math.log1p((total - df + 0.5) / (df + 0.5))

@@ -5,26 +5,29 @@ weight.
 """
 
 from collections.abc import Iterable
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import InvalidInputError, StoreFormatError
-from dartboard.lexical.postings import Mask, Postings, Weights
-from dartboard.lexical.saved_arrays import load_arrays, save_arrays
-
-_KIND = "sparse-vectors"
+from dartboard.errors import InvalidInputError
+from dartboard.lexical.postings import Mask, PostingList, Rows, Scorer, Sums, Weights, ranked
 
 Terms = npt.NDArray[np.int32]
 
 
 class InvertedIndex:
-    """Sparse vectors by row, in the given order."""
+    """Sparse vectors by row, in the given order.
 
-    def __init__(self, terms: Terms, postings: Postings) -> None:
-        self._terms = terms
-        self._postings = postings
+    ``rows[starts[t]:starts[t + 1]]`` contain ``terms[t]`` with these weights; the largest is ``peaks[t]``.
+    """
+
+    def __init__(
+        self, size: int, terms: Terms, starts: npt.NDArray[np.int64], rows: Rows, weights: Weights
+    ) -> None:
+        self.terms, self.starts, self.rows, self.weights = terms, starts, rows, weights
+        self._scorer = Scorer(size)
+        self._peaks = np.maximum.reduceat(weights, starts[:-1]) if terms.size else weights
 
     @classmethod
     def build(cls, vectors: Iterable[tuple[Terms, Weights]]) -> "InvertedIndex":
@@ -37,51 +40,53 @@ class InvertedIndex:
         order = np.argsort(terms, kind="stable")
         distinct, starts = np.unique(terms[order], return_index=True)
         bounds = np.append(starts, terms.size).astype(np.int64)
-        return cls(distinct, Postings.build(len(pairs), bounds, rows[order], weights[order]))
+        return cls(len(pairs), distinct, bounds, rows[order], weights[order])
 
     def __len__(self) -> int:
-        return self._postings.size
+        return self._scorer.size
 
     def top(
         self, terms: npt.ArrayLike, weights: npt.ArrayLike, k: int, mask: Mask | None = None
     ) -> tuple[npt.NDArray[np.intp], Weights]:
         """Rows and dot products > 0, best first, ties by lower row; ``mask`` selects the allowed rows."""
-        found, factors = self._known(terms, weights)
-        return self._postings.top(found, factors, k, mask)
+        return ranked(*self.best(terms, weights, k, mask), k)
+
+    def best(
+        self, terms: npt.ArrayLike, weights: npt.ArrayLike, k: int, mask: Mask | None = None
+    ) -> tuple[Rows, Weights]:
+        """Like :meth:`top`, in any order and with all rows that equal the k-th."""
+        return self._scorer.best(self._lists(terms, weights), k, mask)
 
     def scores(self, terms: npt.ArrayLike, weights: npt.ArrayLike, mask: Mask | None = None) -> Weights:
         """The dot product of every row with the query, ``(n,)`` float32."""
-        found, factors = self._known(terms, weights)
-        return self._postings.scores(found, factors, mask)
+        return self._scorer.all_scores(self._lists(terms, weights), mask)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the index to a folder, atomically replacing an existing one."""
-        save_arrays(folder, _KIND, {"size": len(self)}, {"terms": self._terms, **self._postings.arrays()})
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays by the names of the constructor."""
+        return {"terms": self.terms, "starts": self.starts, "rows": self.rows, "weights": self.weights}
 
-    @classmethod
-    def load(cls, folder: str | Path, mmap: bool = True) -> "InvertedIndex":
-        """Load and verify a saved index; by default its arrays are memory-mapped."""
-        header, arrays = load_arrays(folder, _KIND, mmap=mmap)
-        try:
-            terms = arrays.pop("terms")
-            postings = Postings(int(header["size"]), **arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreFormatError(f"{folder} is not a complete index: {error}. Build it again") from error
-        fault = postings.fault()
-        if not fault and (terms.shape != postings.peaks.shape or terms.dtype != np.int32):
-            fault = "terms that do not match their lists"
-        if fault:
-            raise StoreFormatError(f"the index in {folder} holds {fault}. Build it again")
-        return cls(terms, postings)
-
-    def _known(self, terms: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[npt.NDArray[np.intp], Weights]:
-        """The posting lists of the query's terms; terms without rows are dropped."""
+    def _lists(self, terms: npt.ArrayLike, weights: npt.ArrayLike) -> list[PostingList]:
+        """The posting lists of the query's terms, the largest bound first, ties by term."""
         wanted, factors = _check(terms, weights, "query")
-        if not self._terms.size:
-            return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        at = np.minimum(np.searchsorted(self._terms, wanted), self._terms.size - 1)
-        there = self._terms[at] == wanted
-        return at[there], factors[there]
+        if not self.terms.size:
+            return []
+        at = np.minimum(np.searchsorted(self.terms, wanted), self.terms.size - 1)
+        there = self.terms[at] == wanted
+        lists = [
+            self._list(term, factor)
+            for term, factor in sorted(zip(at[there].tolist(), factors[there].tolist(), strict=True))
+        ]
+        return sorted(lists, key=lambda part: -part.bound)
+
+    def _list(self, term: int, factor: float) -> PostingList:
+        part = slice(int(self.starts[term]), int(self.starts[term + 1]))
+        stored = self.weights[part]
+
+        def weigh(at: npt.NDArray[np.intp] | None) -> Sums:
+            product: Sums = np.multiply(stored if at is None else stored[at], factor, dtype=np.float64)
+            return product
+
+        return PostingList(factor * float(self._peaks[term]), self.rows[part], weigh)
 
 
 def _check(terms: npt.ArrayLike, weights: npt.ArrayLike, name: str) -> tuple[Terms, Weights]:

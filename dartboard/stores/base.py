@@ -5,17 +5,22 @@ embed: they take and return vectors. Every search returns hits best first and br
 durable when the call returns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection as Collection_
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, runtime_checkable
 
-from dartboard.stores.filters import Filter
+import numpy as np
+
+from dartboard.stores.filters import And, Filter, In
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray, Hit
+from dartboard.utils import unit_rows
 
 DEFAULT_COLLECTION = "default"
 
@@ -55,8 +60,12 @@ class Collection(Protocol):
     def manifest(self) -> Manifest:
         """The collection's model, fields and settings."""
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings (JSON only). A store may reject a change of the text index."""
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Change these settings of the manifest (JSON only) and keep the others; None removes one.
+
+        The settings are read and written in one transaction, so that two processes that change different
+        ones do not undo each other. A store may reject a change of the text index.
+        """
 
     def upsert(self, records: Sequence[Record]) -> None:
         """Write the records, all or none. They survive a crash once this returns.
@@ -82,6 +91,32 @@ class Collection(Protocol):
         Returns:
             Records without further dense and sparse vectors; only :meth:`iterate` reads those.
         """
+
+    def read_snapshot(self) -> AbstractContextManager["Collection"]:
+        """A consistent view for several reads: ``with collection.read_snapshot() as view: …``.
+
+        A search reads a collection several times (vectors, words, texts), and a write in between must not
+        mix two states in one answer. The view has the reading methods of the collection. A store without
+        snapshots gives the collection itself.
+        """
+
+    def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+        """The ids that exist, in the order of ``ids``, and their embeddings as unit vectors, ``(n, d)``."""
+
+    def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
+        """The blobs of this name by id, of the records that have one."""
+
+    def read_places(self, places: Collection_[tuple[str, int]], where: Filter | None = None) -> list[Record]:
+        """The records whose metadata ``source`` and ``position`` are one of these, in any order.
+
+        They come without further vectors and blobs.
+        """
+
+    def iterate_metadata(self, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
+        """The metadata of all matching records, without texts and vectors if the store can."""
+
+    def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
+        """What each term of the query adds to a record's score; empty if the store cannot tell."""
 
     def count(self, where: Filter | None = None) -> int:
         """How many records match; without a filter, all."""
@@ -120,7 +155,7 @@ class Collection(Protocol):
         """All matching records, complete, sorted by id, in lists of at most ``batch_size``."""
 
     def prepare(self) -> None:
-        """Build and save the indexes now. Otherwise the next search builds them."""
+        """Build the indexes now, and save them if the store saves any. Otherwise a search builds them."""
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file that any store can restore."""
@@ -180,29 +215,88 @@ class Store(Protocol):
     ) -> None: ...
 
 
-def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
-    """A consistent view for several reads: ``with read_snapshot(collection) as view: …``.
+class BaseCollection:
+    """Reading methods made of others, to inherit from; a store overrides those that it can do better."""
 
-    A search reads a collection several times (vectors, words, texts), and a write in between must not mix
-    two states in one answer. A store with snapshot reads has a method ``read_snapshot``. Its context manager
-    gives a view with the reading methods of the collection. Other stores are read directly. A store that can
-    return unit vectors without the records also has ``unit_vectors(ids)``, and ``read_blobs(ids, name)``
-    reads single blobs.
-    """
+    name: str
+
+    def read_snapshot(self) -> AbstractContextManager[Any]:
+        """The collection itself: reads beside a writer may see several states."""
+        return nullcontext(self)
+
+    def unit_vectors(self: Any, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+        """From whole records."""
+        found = self.get(ids)
+        if not found:
+            return [], np.zeros((0, self.manifest.dimension), np.float32)
+        return [record.id for record in found], unit_rows(np.stack([record.embedding for record in found]))
+
+    def read_blobs(self: Any, ids: Sequence[str], name: str) -> dict[str, bytes]:
+        """From whole records."""
+        return {
+            record.id: record.blobs[name] for record in self.get(ids, blobs=[name]) if name in record.blobs
+        }
+
+    def read_places(
+        self: Any, places: Collection_[tuple[str, int]], where: Filter | None = None
+    ) -> list[Record]:
+        """By a filter that finds more than the wanted ones."""
+        if not places:
+            return []
+        near = [
+            In("source", tuple(sorted({source for source, _ in places}))),
+            In("position", tuple(sorted({position for _, position in places}))),
+        ]
+        return [
+            record
+            for batch in self.iterate(where=And((*near, *([] if where is None else [where]))))
+            for record in batch
+            if _place(record) in places
+        ]
+
+    def iterate_metadata(self: Any, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
+        """From whole records."""
+        for batch in self.iterate(where=where):
+            for record in batch:
+                yield record.metadata
+
+    def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
+        """Nothing: a server does not say how it scores."""
+        return []
+
+    def prepare(self) -> None:
+        """Nothing: a server keeps its own indexes."""
+
+
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+
+def through_snapshot(
+    read: Callable[Concatenate[Any, _Given], _Made],
+) -> Callable[Concatenate[Any, _Given], _Made]:
+    """A method of a view as a method of its collection: each call takes a snapshot of its own."""
+
+    @functools.wraps(read)
+    def method(self: Any, /, *args: _Given.args, **options: _Given.kwargs) -> _Made:
+        with type(self).read_snapshot(self) as view:
+            return read(view, *args, **options)
+
+    return method
+
+
+def _place(record: Record) -> tuple[Any, Any]:
+    source, position = record.metadata.get("source"), record.metadata.get("position")
+    return (source, position) if isinstance(source, str) and isinstance(position, int) else (None, None)
+
+
+def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
+    """``collection.read_snapshot()``, for collections that are not of ours too."""
     begin = getattr(collection, "read_snapshot", None)
     made: AbstractContextManager[Collection] = nullcontext(collection) if begin is None else begin()
     return made
 
 
 def iterate_metadata(collection: Collection, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
-    """The metadata of all matching records, without texts and vectors if the store supports that.
-
-    Such a store has a method ``iterate_metadata``; for others, whole records are read.
-    """
-    own = getattr(collection, "iterate_metadata", None)
-    if own is not None:
-        yield from own(where=where)
-        return
-    for batch in collection.iterate(where=where):
-        for record in batch:
-            yield record.metadata
+    """``collection.iterate_metadata(where=where)``."""
+    return collection.iterate_metadata(where=where)

@@ -14,9 +14,8 @@ from dartboard.stores.manifest import Manifest, Metric
 from dartboard.types import FloatArray, as_float32, check_vector
 
 _LONGEST_NAME = 200
-_LISTED_FROM = 10_000
-"""How many records are read to list the existing fields."""
-_PAGE = 500
+_LISTED_FROM = 1000
+"""The metadata of so many records are read to list the existing fields."""
 _SHOWN = 20
 _LONGEST_SHOWN = 40
 _PLAIN_FIELD = re.compile(r"[^\W\d][\w.-]*")
@@ -106,9 +105,9 @@ def check_fields(collection: Collection, where: Filter | None, known: set[str]) 
     if where is None:
         return
     for field in sorted(compared_fields(where) - known):
-        if any(collection.iterate(where=Exists(field), batch_size=1)):
+        if next(iter(collection.iterate_metadata(where=Exists(field))), None) is not None:
             known.add(field)
-        elif any(collection.iterate(batch_size=1)):
+        elif next(iter(collection.iterate_metadata()), None) is not None:
             raise InvalidInputError(
                 f"filter: no chunk has the field {field!r}: {_fields_there(collection, field)}"
             )
@@ -123,17 +122,13 @@ def compared_fields(where: Filter) -> set[str]:
 
 def _fields_there(collection: Collection, asked: str) -> str:
     """The existing fields as text, with the closest name as a suggestion."""
-    fields: set[str] = set()
-    read = 0
-    for batch in islice(collection.iterate(batch_size=_PAGE), _LISTED_FROM // _PAGE):
-        read += len(batch)
-        for record in batch:
-            fields |= {name for name, value in record.metadata.items() if value is not None}
+    listed = list(islice(collection.iterate_metadata(), _LISTED_FROM))
+    fields = {name for metadata in listed for name, value in metadata.items() if value is not None}
     if not fields:
         return "chunks here have no metadata"
     names = sorted(fields)
     near = get_close_matches(asked, names, 1)
-    more = ", …" if len(names) > _SHOWN or read == _LISTED_FROM else ""
+    more = ", …" if len(names) > _SHOWN or len(listed) == _LISTED_FROM else ""
     meant = f"did you mean {_name(near[0])}? " if near else ""
     return f"{meant}There are {', '.join(map(_name, names[:_SHOWN]))}{more}"
 

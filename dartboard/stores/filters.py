@@ -167,6 +167,8 @@ class Among:
         check_values(len(self.ids))
         if not all(isinstance(id, str) and id and "\x00" not in id for id in self.ids):
             raise InvalidInputError('filter: "ids" takes ids, which are non-empty text')
+        for id in self.ids:
+            _check_unicode(id)
         object.__setattr__(self, "_wanted", frozenset(self.ids))
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
@@ -329,6 +331,7 @@ def comparison(field: Any, operator: Any, value: Any) -> Filter:
 def _check_field(field: Any) -> None:
     if not isinstance(field, str) or not field or "\x00" in field:
         raise InvalidInputError("filter: a field is a non-empty name")
+    _check_unicode(field)
 
 
 def _check_value(value: Any) -> None:
@@ -336,6 +339,16 @@ def _check_value(value: Any) -> None:
         raise InvalidInputError("filter: values are text, finite numbers, true or false")
     if isinstance(value, str) and "\x00" in value:
         raise InvalidInputError("filter: text must not contain the character U+0000")
+    if isinstance(value, str):
+        _check_unicode(value)
+
+
+def _check_unicode(text: str) -> None:
+    """Refuse half of a surrogate pair: no store can hold it, and databases fail on it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"filter: text is not valid Unicode ({error.reason})") from error
 
 
 def _kind(value: Any) -> str | None:

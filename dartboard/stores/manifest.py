@@ -6,14 +6,12 @@ checks are hand-written because opening a store does not need pydantic otherwise
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError, InvalidInputError, StoreFormatError
-from dartboard.lexical.analysis import Analyzer
-from dartboard.lexical.bm25 import BM25Index
-from dartboard.stores.records import Record
+from dartboard.stores.records import Record, check_metadata
 
 FORMAT_VERSION = 1
 LEXICAL_SETTINGS = ("k1", "b", "language", "stem", "stop_words")
@@ -165,11 +163,11 @@ def lexical_settings(manifest: Manifest) -> dict[str, Any]:
     return given
 
 
-def build_bm25(texts: Iterable[str], manifest: Manifest) -> BM25Index:
-    """A BM25 index over ``texts`` with the manifest's lexical settings."""
-    given = lexical_settings(manifest)
-    numbers = {name: given.pop(name) for name in ("k1", "b") if name in given}
-    return BM25Index.build(texts, analyzer=Analyzer(**given), **numbers)
+def with_changes(manifest: Manifest, changes: Mapping[str, Any], collection: str) -> Manifest:
+    """The manifest with these settings changed and the others kept; None removes one."""
+    check_metadata(dict(changes), f"settings of {collection}")
+    settings = {**manifest.settings, **changes}
+    return replace(manifest, settings={name: value for name, value in settings.items() if value is not None})
 
 
 def _check_settings(settings: Any) -> None:

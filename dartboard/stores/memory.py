@@ -1,258 +1,227 @@
-"""A store in memory: exact, with NumPy, and lost when the process ends. The reference for other stores."""
+"""A store in memory: lost when the process ends. Its searches are those of the store in a file."""
 
+import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from dartboard.deadline import check
-from dartboard.lexical.bm25 import BM25Index
-from dartboard.lexical.inverted import InvertedIndex
-from dartboard.stores.ann import near_the_best
-from dartboard.stores.base import DEFAULT_COLLECTION, CollectionStats
-from dartboard.stores.checks import (
-    check_deletion,
-    check_k,
-    check_name,
-    check_query_vector,
-    check_sparse_field,
-    exists_already,
-    missing,
-    only_readable,
-)
+from dartboard.stores.array_view import ArrayCache, ArrayView
+from dartboard.stores.arrays import Rows
+from dartboard.stores.base import DEFAULT_COLLECTION, BaseCollection, CollectionStats, through_snapshot
+from dartboard.stores.checks import check_deletion, check_k, check_name, exists_already, missing
 from dartboard.stores.filters import Filter, check_filter
-from dartboard.stores.manifest import Manifest, build_bm25
-from dartboard.stores.records import Record, SparseVector, check_metadata
-from dartboard.stores.snapshot_file import read_snapshot_file, write_snapshot_file
-from dartboard.types import FloatArray, Hit
-from dartboard.utils import unit_rows
+from dartboard.stores.manifest import Manifest, with_changes
+from dartboard.stores.records import Record, SparseVector
+from dartboard.stores.snapshot_file import read_snapshot_file
+from dartboard.types import FloatArray
 
-_Made = TypeVar("_Made")
 _CHECK_EVERY = 16
-"""Records processed between two checks of the deadline."""
+"""Records between two looks at the deadline."""
 
 
-class MemoryCollection:
-    """Records by id; vectors are stacked when a search first needs them."""
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The records at one time, by id and in the order of their rows. Never changed, only replaced."""
+
+    manifest: Manifest
+    revision: int
+    records: dict[str, tuple[int, Record]]
+
+
+class _View(ArrayView):
+    """A collection as it was at one time."""
+
+    def __init__(self, name: str, state: _State, cache: ArrayCache) -> None:
+        super().__init__(name, state.manifest, state.revision, cache, dict(cache.arrays))
+        self._records = state.records
+
+    def read_snapshot(self) -> AbstractContextManager["_View"]:
+        """This view."""
+        return nullcontext(self)
+
+    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
+        """The records that exist, in the order of ``ids``."""
+        found = [self._records[id][1] for id in ids if id in self._records]
+        return [
+            _copied(record, blobs={name: record.blobs[name] for name in blobs if name in record.blobs})
+            for record in found
+        ]
+
+    def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
+        """The blobs of this name, by id."""
+        found = ((id, self._records[id][1].blobs) for id in ids if id in self._records)
+        return {id: blobs[name] for id, blobs in found if name in blobs}
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many records match; without a filter, all."""
+        return len(self._records) if where is None else sum(1 for _ in self._matching(where))
+
+    def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
+        """All matching records sorted by id."""
+        check_k(batch_size, "batch_size")
+        ids = sorted(record.id for _, record in self._matching(where))
+        for start in range(0, len(ids), batch_size):
+            yield [_whole(self._records[id][1]) for id in ids[start : start + batch_size]]
+
+    def iterate_metadata(self, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
+        """The metadata of the matching records, sorted by id."""
+        for _, record in sorted(self._matching(where), key=lambda pair: pair[1].id):
+            yield _json_copy(record.metadata)
+
+    def size(self) -> int:
+        """How many records there are."""
+        return len(self._records)
+
+    def rows_after(self, row: int) -> Rows:
+        """The rows above this one."""
+        return _as_rows([number for number, _ in self._after(row)])
+
+    def rows_matching(self, where: Filter) -> Rows:
+        """The rows whose records match."""
+        return _as_rows([row for row, _ in self._matching(where)])
+
+    def rows_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """The row of each id that exists."""
+        return {id: self._records[id][0] for id in ids if id in self._records}
+
+    def ids_of(self, rows: Sequence[int]) -> dict[int, str]:
+        """The id of each row."""
+        wanted = set(rows)
+        return {row: record.id for row, record in self._records.values() if row in wanted}
+
+    def vectors_after(self, row: int, field: str | None) -> tuple[Rows, FloatArray]:
+        """The rows above this one that have the vector, and their vectors."""
+        found = [
+            (number, record.embedding if field is None else record.vectors[field])
+            for number, record in self._after(row)
+            if field is None or field in record.vectors
+        ]
+        dimension = self.manifest.vector_field(field).dimension
+        matrix = np.array([vector for _, vector in found], np.float32).reshape(len(found), dimension)
+        return _as_rows([number for number, _ in found]), matrix
+
+    def texts_after(self, row: int) -> tuple[Rows, list[str]]:
+        """The rows above this one, and their texts."""
+        found = self._after(row)
+        return _as_rows([number for number, _ in found]), [record.text for _, record in found]
+
+    def sparse_after(self, row: int, field: str) -> tuple[Rows, list[tuple[Any, Any]]]:
+        """The rows above this one that have the sparse vector, and its terms and weights."""
+        found = [
+            (number, record.sparse[field]) for number, record in self._after(row) if field in record.sparse
+        ]
+        return _as_rows([number for number, _ in found]), [(each.terms, each.weights) for _, each in found]
+
+    def _after(self, row: int) -> list[tuple[int, Record]]:
+        """The newest records; they are the last ones."""
+        found = []
+        for pair in reversed(self._records.values()):
+            if pair[0] <= row:
+                break
+            found.append(pair)
+        return found[::-1]
+
+    def _matching(self, where: Filter | None) -> Iterator[tuple[int, Record]]:
+        """The matching records with their rows; stops at the deadline."""
+        if where is not None:
+            check_filter(where)
+        for number, (row, record) in enumerate(self._records.values()):
+            if number % _CHECK_EVERY == 0:
+                check()
+            if where is None or where.matches(record.metadata, record.id):
+                yield row, record
+
+
+class MemoryCollection(BaseCollection):
+    """Records of one model in memory; made by :class:`MemoryStore`."""
 
     def __init__(self, name: str, manifest: Manifest) -> None:
         self.name = name
-        self.manifest = manifest
-        self._records: dict[str, Record] = {}
-        self._snapshot: _Snapshot | None = None
-        self._lock = threading.RLock()
+        self._state = _State(manifest, 0, {})
+        self._last_row = 0
+        self._cache = ArrayCache()
+        self._lock = threading.Lock()
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings."""
-        check_metadata(dict(settings), f"settings of {self.name}")
+    @property
+    def manifest(self) -> Manifest:
+        """The collection's manifest."""
+        return self._state.manifest
+
+    def read_snapshot(self) -> AbstractContextManager[_View]:
+        """A view of the records as they are now, for several reads."""
+        return nullcontext(_View(self.name, self._state, self._cache))
+
+    get = through_snapshot(_View.get)
+    unit_vectors = through_snapshot(_View.unit_vectors)
+    read_blobs = through_snapshot(_View.read_blobs)
+    read_places = through_snapshot(_View.read_places)
+    count = through_snapshot(_View.count)
+    search_vector = through_snapshot(_View.search_vector)
+    search_sparse = through_snapshot(_View.search_sparse)
+    search_text = through_snapshot(_View.search_text)
+    explain_text = through_snapshot(_View.explain_text)
+    iterate = through_snapshot(_View.iterate)
+    iterate_metadata = through_snapshot(_View.iterate_metadata)
+    snapshot = through_snapshot(_View.snapshot)
+
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Change these settings and keep the others; None removes one."""
         with self._lock:
-            self.manifest = replace(self.manifest, settings=dict(settings))
-            self._snapshot = None
+            self._state = replace(self._state, manifest=with_changes(self.manifest, changes, self.name))
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Write the records, all or none."""
-        listed = list(records)
-        self.manifest.check(listed)
+        """Write copies of the records, all or none."""
+        new = {record.id: _whole(record) for record in records}
+        self.manifest.check(list(new.values()))
         with self._lock:
-            self._records |= {record.id: record for record in listed}
-            self._snapshot = None
+            kept = {id: pair for id, pair in self._state.records.items() if id not in new}
+            rows = range(self._last_row + 1, self._last_row + 1 + len(new))
+            added = dict(zip(new, zip(rows, new.values(), strict=True), strict=True))
+            self._last_row += len(new)
+            self._cache.ids.update(zip(rows, new, strict=True))
+            self._replace({**kept, **added})
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Delete by ids or by filter."""
         check_deletion(ids, where)
         with self._lock:
-            doomed = set(_matching(self._records, where) if ids is None else self._records.keys() & set(ids))
-            self._records = {id: record for id, record in self._records.items() if id not in doomed}
-            self._snapshot = None
-        return len(doomed)
-
-    def read_snapshot(self) -> AbstractContextManager["MemoryCollection"]:
-        """A view of the records as they are now, for several reads."""
-        with self._lock:
-            return nullcontext(_View(self.name, self.manifest, self._current()))
-
-    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order of ``ids``."""
-        found = [copy(self._records[id]) for id in ids if id in self._records]
-        for record in found:
-            record.vectors, record.sparse = {}, {}
-            record.blobs = {name: record.blobs[name] for name in blobs if name in record.blobs}
-        return found
-
-    def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
-        """The ids that exist, in the order of ``ids``, and their unit vectors ``(n, d)``."""
-        view = self._current()
-        there = [id for id in ids if id in view.rows]
-        return there, view.matrix(None)[1][[view.rows[id] for id in there]]
-
-    def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
-        """The blobs of this name, by id."""
-        records = self._records
-        return {id: records[id].blobs[name] for id in ids if id in records and name in records[id].blobs}
-
-    def count(self, where: Filter | None = None) -> int:
-        """How many records match; without a filter, all."""
-        return sum(1 for _ in _matching(self._records, where))
-
-    def search_vector(
-        self,
-        query: FloatArray,
-        k: int,
-        *,
-        where: Filter | None = None,
-        field: str | None = None,
-        exact: bool = False,
-    ) -> list[Hit]:
-        """The nearest records; always exact."""
-        asked, _ = check_query_vector(self.manifest, query, field)
-        check_k(k)
-        view = self._current()
-        ids, matrix = view.matrix(field)
-        return _best(ids, matrix @ asked, view.mask(ids, where), k)
-
-    def search_sparse(
-        self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
-    ) -> list[Hit]:
-        """Best by dot product, through an inverted index."""
-        check_k(k)
-        check_sparse_field(self.manifest, field, self.name)
-        view = self._current()
-        ids, index = view.sparse(field)
-        rows, scores = index.top(query.terms, query.weights, k, view.mask(ids, where))
-        return [Hit(ids[row], float(score)) for row, score in zip(rows, scores, strict=True)]
-
-    def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
-        """Best by BM25."""
-        check_k(k)
-        view = self._current()
-        rows, scores = view.bm25.top(query, k, view.mask(view.ids, where))
-        return [Hit(view.ids[row], float(score)) for row, score in zip(rows, scores, strict=True)]
-
-    def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
-        """The contribution of each query term to a record's BM25 score."""
-        view = self._current()
-        if chunk_id not in self._records:
-            return []
-        return view.bm25.explain(query, view.ids.index(chunk_id))
-
-    def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All matching records sorted by id, as they were at the start."""
-        check_k(batch_size, "batch_size")
-        records = self._records
-        ids = sorted(_matching(records, where))
-        for start in range(0, len(ids), batch_size):
-            yield [records[id] for id in ids[start : start + batch_size]]
+            view = _View(self.name, self._state, self._cache)
+            gone = set(ids or ()) if where is None else {record.id for _, record in view._matching(where)}
+            kept = {id: pair for id, pair in self._state.records.items() if id not in gone}
+            deleted = len(self._state.records) - len(kept)
+            self._replace(kept)
+        return deleted
 
     def prepare(self) -> None:
         """Stack the vectors and index the words."""
-        view = self._current()
-        view.matrix(None)
-        view.bm25  # noqa: B018 - made when first asked for
-
-    def snapshot(self, path: str | Path) -> None:
-        """Write the collection to one file."""
-        write_snapshot_file(path, self.name, self.manifest, self.iterate())
+        with self.read_snapshot() as view:
+            view.vector_array(None).prepare()
+            view.text_array()
 
     def stats(self) -> CollectionStats:
-        """Size in memory; counts texts and vectors only."""
+        """Size in memory; counts texts, vectors and blobs only."""
+        records = [record for _, record in self._state.records.values()]
         size = sum(
             record.embedding.nbytes
             + len(record.text.encode("utf-8", "replace"))
             + sum(vector.nbytes for vector in record.vectors.values())
             + sum(len(data) for data in record.blobs.values())
-            for record in self._records.values()
+            for record in records
         )
-        return CollectionStats(
-            name=self.name, records=len(self._records), bytes=size, details={"index": "exact"}
-        )
+        details = {"indexes": self._cache.describe()}
+        return CollectionStats(name=self.name, records=len(records), bytes=size, details=details)
 
-    def _current(self) -> "_Snapshot":
-        with self._lock:
-            if self._snapshot is None:
-                ordered = dict(sorted(self._records.items()))
-                self._snapshot = _Snapshot(ordered, self.manifest)
-            return self._snapshot
-
-
-class _Snapshot:
-    """The records at one time, sorted by id, with search indexes that are built on first use."""
-
-    def __init__(self, records: dict[str, Record], manifest: Manifest) -> None:
-        self.records = records
-        self._manifest = manifest
-        self.ids = list(records)
-        self.rows = {id: row for row, id in enumerate(self.ids)}
-        self._made: dict[Any, Any] = {}
-        self._lock = threading.RLock()
-
-    def matrix(self, field: str | None) -> tuple[list[str], FloatArray]:
-        """The ids that have the vector, and their rows ``(n, d)`` float32, unit length for cosines."""
-        return self._cached(("matrix", field), lambda: self._stack(field))
-
-    def sparse(self, field: str) -> tuple[list[str], InvertedIndex]:
-        """The ids that have the sparse vector, and an index over them."""
-        return self._cached(("sparse", field), lambda: self._invert(field))
-
-    @property
-    def bm25(self) -> BM25Index:
-        """The lexical index over all texts."""
-        texts = (record.text for record in self.records.values())
-        return self._cached("bm25", lambda: build_bm25(texts, self._manifest))
-
-    def mask(self, ids: list[str], where: Filter | None) -> npt.NDArray[np.bool_] | None:
-        """Which of the ids match; None if all do."""
-        if where is None:
-            return None
-        found = set(_matching(self.records, where))
-        return np.array([id in found for id in ids], dtype=bool)
-
-    def _cached(self, key: Any, make: Callable[[], _Made]) -> _Made:
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-            made: _Made = self._made[key]
-            return made
-
-    def _stack(self, field: str | None) -> tuple[list[str], FloatArray]:
-        if field is None:
-            found = {id: record.embedding for id, record in self.records.items()}
-        else:
-            found = {
-                id: record.vectors[field] for id, record in self.records.items() if field in record.vectors
-            }
-        described = self._manifest.vector_field(field)
-        rows = list(found.values())
-        matrix: FloatArray = np.stack(rows) if rows else np.empty((0, described.dimension), np.float32)
-        return list(found), unit_rows(matrix) if described.metric == "cosine" else matrix
-
-    def _invert(self, field: str) -> tuple[list[str], InvertedIndex]:
-        ids = [id for id, record in self.records.items() if field in record.sparse]
-        vectors = (self.records[id].sparse[field] for id in ids)
-        return ids, InvertedIndex.build((vector.terms, vector.weights) for vector in vectors)
-
-
-class _View(MemoryCollection):
-    """A collection at one time, which can only be read."""
-
-    def __init__(self, name: str, manifest: Manifest, snapshot: _Snapshot) -> None:
-        super().__init__(name, manifest)
-        self._records, self._snapshot = snapshot.records, snapshot
-
-    def read_snapshot(self) -> AbstractContextManager[MemoryCollection]:
-        """This view."""
-        return nullcontext(self)
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Reject writes and statistics, as the embedded store does."""
-        raise only_readable(self.name)
-
-    configure = upsert = delete = stats = _refuse
+    def _replace(self, records: dict[str, tuple[int, Record]]) -> None:
+        if len(self._cache.ids) > 2 * len(records) + 1000:  # mostly of rows that are gone
+            self._cache.ids = {row: id for id, (row, _) in records.items()}
+        self._state = _State(self.manifest, self._state.revision + 1, records)
 
 
 class MemoryStore:
@@ -287,11 +256,15 @@ class MemoryStore:
         del self._collections[name]
 
     def restore(self, path: str | Path, name: str | None = None) -> MemoryCollection:
-        """A new collection from a snapshot."""
+        """A new collection from a snapshot, all or none of it."""
         stored_name, manifest, batches = read_snapshot_file(path)
-        collection = self.create(name or stored_name, manifest)
-        for batch in batches:
-            collection.upsert(batch)
+        name = name or stored_name
+        collection = self.create(name, manifest)
+        try:
+            collection.upsert([record for batch in batches for record in batch])
+        except BaseException:
+            self.drop(name)
+            raise
         return collection
 
     def close(self) -> None:
@@ -304,22 +277,32 @@ class MemoryStore:
         self.close()
 
 
-def _matching(records: Mapping[str, Record], where: Filter | None) -> Iterator[str]:
-    """The ids of the matching records; stops at the current deadline."""
-    if where is None:
-        yield from records
-        return
-    check_filter(where)
-    for number, (id, record) in enumerate(records.items()):
-        if number % _CHECK_EVERY == 0:
-            check()
-        if where.matches(record.metadata, id):
-            yield id
+def _copied(record: Record, *, blobs: Mapping[str, bytes]) -> Record:
+    """A copy that shares nothing that can be changed; without further vectors."""
+    made = copy(record)
+    made.embedding, made.metadata = record.embedding.copy(), _json_copy(record.metadata)
+    made.vectors, made.sparse, made.blobs = {}, {}, dict(blobs)
+    return made
 
 
-def _best(ids: list[str], scores: FloatArray, mask: npt.NDArray[np.bool_] | None, k: int) -> list[Hit]:
-    """The ``k`` best, ties by id: rows are sorted by id, so a stable sort keeps that order."""
-    rows = np.arange(len(ids)) if mask is None else np.flatnonzero(mask)
-    rows = rows[near_the_best(scores[rows], k, 0.0)]
-    best = rows[np.argsort(-scores[rows], kind="stable")[:k]]
-    return [Hit(ids[row], float(scores[row])) for row in best]
+def _whole(record: Record) -> Record:
+    """A copy with all fields."""
+    made = _copied(record, blobs=record.blobs)
+    made.vectors = {name: vector.copy() for name, vector in record.vectors.items()}
+    made.sparse = {
+        name: SparseVector(vector.terms.copy(), vector.weights.copy())
+        for name, vector in record.sparse.items()
+    }
+    return made
+
+
+def _json_copy(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Values of most records are plain; lists and objects inside are copied too."""
+    if any(isinstance(value, (list, dict)) for value in metadata.values()):
+        made: dict[str, Any] = json.loads(json.dumps(metadata))
+        return made
+    return dict(metadata)
+
+
+def _as_rows(rows: list[int]) -> Rows:
+    return np.array(rows, np.int64)

@@ -1,16 +1,13 @@
-"""A snapshot: one collection as a file that any store can restore (compressed JSON lines, sealed by a hash).
+"""A snapshot: one collection as a file that any store can restore (compressed JSON lines).
 
-The first line is the manifest, and each further line is a record with its numbers in base64. The last line
-(the seal) holds the number of records and their hash. A file without a seal is incomplete, and a wrong hash
-means that it was changed; neither is restored.
+The first line is the manifest, each further line a record with its numbers in base64, and the last line the
+number of records. A file without that line is incomplete; gzip's own checksum finds damage.
 """
 
 import base64
 import gzip
-import hashlib
 import json
 import os
-import re
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,14 +17,11 @@ from typing import Any
 import numpy as np
 
 from dartboard.errors import DartboardError, StoreError, StoreFormatError
-from dartboard.stores.files import owned, remove_leftovers
 from dartboard.stores.manifest import FORMAT_VERSION, Manifest, manifest_from_json, manifest_to_json
 from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
 KIND = "dartboard snapshot"
-PART = re.compile(r".+\.[0-9a-f]{12}\.part")
-"""The name of an unfinished snapshot."""
 _BATCH = 1000
 _LONGEST_LINE = 64 * 1024 * 1024
 """Maximum bytes of a record: a small compressed file could expand to a line that fills the memory."""
@@ -37,78 +31,71 @@ _LEVEL = 1  # vectors hardly compress, and text compresses well at any level
 def write_snapshot_file(
     path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]
 ) -> None:
-    """Write all records; the file gets its name only when it is complete.
-
-    Unfinished snapshots of killed processes in the same folder are removed.
-    """
+    """Write all records; the file gets its name only when it is complete."""
     target = Path(path)
     part = target.with_name(f"{target.name}.{secrets.token_hex(6)}.part")
     try:
-        remove_leftovers(target.parent, PART, marked=True)
-        with owned(part), part.open("wb") as raw:
-            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as stream:
-                head = {"kind": KIND, "format": FORMAT_VERSION, "name": name, **manifest_to_json(manifest)}
-                stream.write(_line(head))
-                digest, count = hashlib.sha256(_line(head)), 0
-                for batch in batches:
-                    for record in batch:
-                        line = _line(_record_to_json(record))
-                        digest.update(line)
-                        stream.write(line)
-                        count += 1
-                stream.write(_line({"records": count, "sha256": digest.hexdigest()}))
-            raw.flush()
-            os.fsync(raw.fileno())
+        try:
+            with part.open("xb") as raw:
+                with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as stream:
+                    head = {
+                        "kind": KIND,
+                        "format": FORMAT_VERSION,
+                        "name": name,
+                        **manifest_to_json(manifest),
+                    }
+                    stream.write(_line(head))
+                    count = 0
+                    for batch in batches:
+                        stream.writelines(_line(_record_to_json(record)) for record in batch)
+                        count += len(batch)
+                    stream.write(_line({"records": count}))
+                raw.flush()
+                os.fsync(raw.fileno())
             part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"cannot write the snapshot {target}: {error.strerror or error}") from error
 
 
 def read_snapshot_file(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:
-    """Name, manifest, and records in batches. The whole file is verified before the first record."""
+    """Name, manifest, and records in batches.
+
+    The file is read once, so damage may be found only after some batches: undo what was done with them.
+
+    Raises:
+        StoreFormatError: at the start or by the iterator: the file is damaged or not a snapshot.
+    """
     source = Path(path)
-    head = _verified_head(source)
-    name = head.get("name")
-    if not isinstance(name, str):
-        raise StoreFormatError(f"{source} is not a dartboard snapshot: it has no name")
-    return name, manifest_from_json(head), _batches(source)
-
-
-def _verified_head(source: Path) -> dict[str, Any]:
-    digest, count = hashlib.sha256(), 0
-    head = last = None
-    for line in _lines(source):
-        if last is not None:
-            digest.update(last)
-            count += 1
-        if head is None:
-            head = _parsed(source, line)
-            if head.get("kind") != KIND:
-                raise StoreFormatError(f"{source} is not a dartboard snapshot")
-        last = line
-    seal = _parsed(source, last) if last is not None else {}
-    if head is None or seal.get("records") != count - 1 or seal.get("sha256") != digest.hexdigest():
-        raise StoreFormatError(f"{source} is damaged or was not finished: take the snapshot again")
-    return head
-
-
-def _batches(source: Path) -> Iterator[list[Record]]:
-    batch: list[Record] = []
     lines = _lines(source)
-    next(lines)
+    head = _parsed(source, next(lines, b""))
+    name = head.get("name")
+    if head.get("kind") != KIND or not isinstance(name, str):
+        raise StoreFormatError(f"{source} is not a dartboard snapshot")
+    return name, manifest_from_json(head), _batches(source, lines)
+
+
+def _batches(source: Path, lines: Iterator[bytes]) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    count, last = 0, None
     for line in lines:
         stored = _parsed(source, line)
-        if "id" not in stored:
-            break
+        if last is not None or "id" not in stored:
+            last = stored.get("records", 0)
+            continue
         try:
             batch.append(_record_from_json(stored))
         except DartboardError:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # valid seal, foreign content
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # foreign content
             raise StoreFormatError(f"{source} holds no records of ours ({error!r})") from error
+        count += 1
         if len(batch) == _BATCH:
             yield batch
             batch = []
+    if last != count:
+        raise StoreFormatError(f"{source} is damaged or was not finished: take the snapshot again")
     if batch:
         yield batch
 

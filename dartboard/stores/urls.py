@@ -50,9 +50,9 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
         return MemoryStore()
     if scheme in ("", "file"):
-        from dartboard.stores.embedded import EmbeddedStore
+        from dartboard.stores.sqlite import SqliteStore
 
-        return EmbeddedStore(_path(url), read_only=read_only)
+        return SqliteStore(_path(url), read_only=read_only)
     if scheme in ("postgresql", "postgres"):
         from dartboard.stores.postgres import PostgresStore
 

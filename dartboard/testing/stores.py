@@ -161,9 +161,13 @@ class StoreContract:
         assert store.create("first", PLAIN).count() == 0
 
     def test_settings_are_kept(self, store: Store, collection: Collection) -> None:
+        other = store.open("sample")
         collection.configure({"calibration": {"sigma": 0.09}})
-        assert collection.manifest.settings == {"calibration": {"sigma": 0.09}}
-        assert store.open("sample").manifest.settings == {"calibration": {"sigma": 0.09}}
+        assert collection.manifest.settings == {**MANIFEST.settings, "calibration": {"sigma": 0.09}}
+        other.configure({"retriever": "dense", "chunking": None})
+        kept = {"calibration": {"sigma": 0.09}, "retriever": "dense"}
+        assert other.manifest.settings == kept, "a setting that another has changed is kept"
+        assert store.open("sample").manifest.settings == kept
         assert store.open("sample").manifest.vectors == MANIFEST.vectors
 
     # Records
@@ -202,6 +206,52 @@ class StoreContract:
         assert some.fingerprints(range(3)) == [
             fingerprint(text) for text in (texts[2], texts[0], stored[2].text)
         ]
+
+    def test_records_are_copies(self, collection: Collection) -> None:
+        written = record("a", metadata={"tags": ["red"]}, blobs={"note": b"kept"})
+        collection.upsert([written])
+        written.text = "changed"
+        written.metadata["tags"].append("blue")
+        written.embedding[:] = 7
+        (read,) = collection.get(["a"])
+        read.metadata["tags"].append("green")
+        (whole,) = next(iter(collection.iterate()))
+        expected = record("a", metadata={"tags": ["red"]}, blobs={"note": b"kept"})
+        assert same_record(whole, expected) and collection.get(["a"])[0].metadata == {"tags": ["red"]}
+
+    def test_parts_of_records(self, filled: Collection) -> None:
+        records = {each.id: each for each in sample_records(300)}
+        asked = [*list(records)[:4], "nobody"]
+        ids, vectors = filled.unit_vectors(asked)
+        assert ids == asked[:4]
+        lengths = np.linalg.norm([records[id].embedding for id in ids], axis=1)
+        expected = np.stack([records[id].embedding for id in ids]) / lengths[:, None]
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
+        held = {id: records[id].blobs["colbert"] for id in ids if "colbert" in records[id].blobs}
+        assert filled.read_blobs(asked, "colbert") == held and filled.read_blobs(asked, "nothing") == {}
+        where = parse_filter("lang = 'en'")
+        found = list(filled.iterate_metadata(where=where))
+        by_id = sorted(records.values(), key=lambda each: each.id)
+        assert found == [each.metadata for each in by_id if each.metadata["lang"] == "en"]
+        with filled.read_snapshot() as view:
+            assert view.count() == 300 and len(view.search_text(WORDS[0], 5)) == 5
+
+    def test_records_by_place(self, collection: Collection) -> None:
+        sources = ("a'b.md", "c.md")
+        collection.upsert(
+            [
+                record(f"{source}-{at}", metadata={"source": source, "position": at, "odd": at % 2 == 1})
+                for source in sources
+                for at in range(4)
+            ]
+        )
+        collection.upsert([record("list", metadata={"source": ["c.md"], "position": 1}), record("none")])
+        places = [("c.md", 1), ("c.md", 2), ("a'b.md", 3), ("a'b.md", 9)]
+        found = {each.id for each in collection.read_places(places)}
+        assert found == {"c.md-1", "c.md-2", "a'b.md-3"}
+        odd = collection.read_places(places, parse_filter("odd = true"))
+        assert {each.id for each in odd} == {"c.md-1", "a'b.md-3"}
+        assert collection.read_places([]) == []
 
     def test_odd_texts_and_ids_survive(self, collection: Collection) -> None:
         odd = [

@@ -1,14 +1,12 @@
 """Collections over HTTP, and what other processes do to them meanwhile."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.stores import Manifest, Record, open_store
-from dartboard.stores.embedded.writer_lock import WriterLock
 from dartboard.stores.memory import MemoryStore
 from tests.api.core_app import BASE, LEAVE, PAY, REMOTE, ids, refused, retrieve, running, upsert
 
@@ -127,31 +125,6 @@ def test_a_collection_that_others_made_anew_is_opened_anew(tmp_path):
         with Engine.open(url, retriever="bm25") as other:
             other.create()
         assert retrieve(client).json()["config"]["retriever"] == "bm25"
-
-
-def test_waits_for_another_process_that_writes_for_a_moment(client, tmp_path, monkeypatch):
-    taken = WriterLock(tmp_path / "index.dartboard")
-    waits = []
-
-    def pause(seconds):
-        waits.append(seconds)
-        if len(waits) % 2 == 0:
-            taken.release()
-
-    monkeypatch.setattr("dartboard.api.locks.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
-    place = f"{BASE}/collections/notes"
-    for change in (
-        lambda: client.put(place),
-        lambda: upsert(client, "notes", {"id": "a", "text": PAY}, {"id": "b", "text": LEAVE}),
-        lambda: client.delete(f"{place}/documents/a"),
-        lambda: client.post(f"{place}/documents/delete", json={"ids": ["b"]}),
-        lambda: client.delete(place),
-    ):
-        before = len(waits)
-        taken.take()
-        response = change()
-        assert response.status_code in (200, 201), response.text
-        assert len(waits) == before + 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from dartboard.api.engines import Engines
 from dartboard.api.worker_pool import WRITERS
 from dartboard.errors import DeadlineError
-from dartboard.stores.embedded import EmbeddedStore
+from dartboard.stores.sqlite import SqliteStore
 from tests.api.core_app import BASE, LEAVE, ids, refused, retrieve, running, upsert
 from tests.api.small_app import until
 
@@ -80,7 +80,7 @@ def test_probes_use_neither_threads_nor_the_store(tmp_path, monkeypatch):
         def out_of_bounds(*_, **__):
             raise AssertionError("a probe asked the store")
 
-        for owner in (Engines, EmbeddedStore):
+        for owner in (Engines, SqliteStore):
             for name in ("store", "get", "names", "open", "collections"):
                 if hasattr(owner, name):
                     monkeypatch.setattr(owner, name, out_of_bounds)

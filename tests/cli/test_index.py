@@ -9,7 +9,7 @@ import pytest
 from dartboard.cli import main
 from dartboard.cli.doctor import _EXTRAS
 from dartboard.errors import StoreError, install_command
-from dartboard.stores.embedded import EmbeddedStore
+from dartboard.stores.sqlite import SqliteStore
 from tests.cli.running import PATIENCE, run, start
 from tests.waiting import wait_until
 
@@ -278,7 +278,7 @@ def test_a_reader_that_stops_reading(indexed, tmp_path):
 
 def records_in(path):
     """How many records a reader sees while another process may be writing."""
-    with suppress(StoreError), EmbeddedStore(path, read_only=True) as store:
+    with suppress(StoreError), SqliteStore(path, read_only=True) as store:
         return store.open().count()
     return 0
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dartboard.stores import Manifest, Record, parse_filter
-from dartboard.stores.embedded import EmbeddedStore, Tuning
+from dartboard.stores import Manifest, Record, arrays, derived, parse_filter
+from dartboard.stores.sqlite import SqliteStore
 
 BATCH = 6
 LIVES_A_FILE = 20
-TUNING = Tuning(files_from=10, approximate_from=60, tail_least=10, compare_up_to=5)
+arrays._LEAST_CHANGES, derived.SAVED_FROM = 10, 10  # join parts and save arrays often
 MANIFEST = Manifest(model="m", dimension=8)
 
 
@@ -37,7 +37,7 @@ def records_of(batch: int) -> list[Record]:
 
 def ingest(path: Path, first: int, acknowledged: int) -> None:
     """Write batch after batch, say so when each has returned, and build indexes now and then."""
-    store = EmbeddedStore(path, tuning=TUNING)
+    store = SqliteStore(path)
     collection = store.open() if store.collections() else store.create("default", MANIFEST)
     for batch in range(first, first + 10_000):
         replaced = records_of(batch - 1) if batch % 3 == 0 and batch > first else []
@@ -70,7 +70,7 @@ def live_and_die(path: Path, first: int, batches: int, seconds: float) -> int:
 
 def inspect(path: Path, acknowledged: int) -> tuple[int, int]:
     """Check all that is in the file; the last batch there and the number of searches made."""
-    with EmbeddedStore(path, tuning=TUNING) as store:
+    with SqliteStore(path) as store:
         if not store.collections():
             assert acknowledged < 0, "acknowledged batches are gone"
             return -1, 0
@@ -107,7 +107,6 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
         "records": 0,
         "searches": 0,
         "idle": 0,
-        "leftovers": 0,
     }
     last, path = -1, folder
     for life in range(kills):
@@ -125,12 +124,6 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
         counts["searches"] += searches
         last = kept
     counts["records"] += BATCH * (last + 1)
-    for path in folder.glob("*.dartboard"):
-        with EmbeddedStore(path) as store:
-            counts["leftovers"] += len(store.leftovers())
-            if store.collections():
-                store.open().configure({})
-                assert store.leftovers() == [], "the next writer removes what was left"
     return counts
 
 

@@ -47,6 +47,7 @@ def asking(kept):
     }
 
 
+@pytest.mark.parametrize("collection", ["memory"], indirect=True)
 @pytest.mark.parametrize("ask", asking(None))
 def test_python_stops_when_the_work_is_cancelled(collection, ask):
     cancelled, where = Event(), Cancelling(ODD, 1)

@@ -3,7 +3,6 @@
 import pytest
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.embedded.filter_sql import filter_sql
 from dartboard.stores.filter_parser import LONGEST_TEXT, parse_filter
 from dartboard.stores.filters import (
     MOST_COMPARISONS,
@@ -24,6 +23,7 @@ from dartboard.stores.manifest import Manifest
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.milvus.filter_expressions import compile_filter
 from dartboard.stores.postgres.filter_sql import condition
+from dartboard.stores.sqlite.filter_sql import filter_sql
 
 ONE = {"field": "a", "op": "=", "value": 1}
 TERMS = {

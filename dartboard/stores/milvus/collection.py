@@ -1,23 +1,28 @@
 """A collection in Milvus: records of one model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dartboard.errors import StoreError
-from dartboard.stores.base import CollectionStats
+from dartboard.stores.base import BaseCollection, CollectionStats
 from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
-from dartboard.stores.manifest import Manifest
+from dartboard.stores.manifest import Manifest, with_changes
 from dartboard.stores.milvus.connection import Connection
 from dartboard.stores.milvus.filter_expressions import Expression, compile_filter, contains, vector_term
 from dartboard.stores.milvus.queries import MOST_HITS, Reader, batched, best_hits, exact_hits
 from dartboard.stores.milvus.rows import Lexemes, output_fields, record_from_row, row_from_record
-from dartboard.stores.milvus.schema import CollectionLayout, collection_name, field_name, manifest_property
-from dartboard.stores.records import Record, SparseVector, check_metadata
+from dartboard.stores.milvus.schema import (
+    CollectionLayout,
+    collection_name,
+    field_name,
+    manifest_property,
+    read_properties,
+)
+from dartboard.stores.records import Record, SparseVector
 from dartboard.stores.snapshot_file import write_snapshot_file
 from dartboard.types import FloatArray, Hit
 
@@ -27,7 +32,7 @@ _UNFLUSHED_ROWS = 200
 _SMALLEST_EF = 400
 
 
-class MilvusCollection:
+class MilvusCollection(BaseCollection):
     """Records of one model in one collection of Milvus."""
 
     def __init__(
@@ -42,11 +47,15 @@ class MilvusCollection:
         self._reader = Reader(connection, self._stored_name)
         self._unflushed = 0 if fresh else _UNFLUSHED_ROWS
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings; the text analysis is fixed when the collection is created."""
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Change these settings and keep the others; the text analysis is fixed at creation.
+
+        Milvus has no transactions: the settings are read anew before they are written.
+        """
         self._connection.check_writable()
-        check_metadata(dict(settings), f"settings of {self.name}")
-        changed = replace(self.manifest, settings=dict(settings))
+        described = self._call("describe_collection")
+        stored, _ = read_properties(dict(described.get("properties") or {}), f"collection {self.name!r}")
+        changed = with_changes(stored, changes, self.name)
         if Lexemes.of(changed) != self._lexemes:
             raise StoreError(
                 f"settings['lexical'] of collection {self.name!r} cannot change: Milvus analyses texts "

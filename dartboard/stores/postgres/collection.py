@@ -7,10 +7,11 @@ from typing import Any
 
 from psycopg import errors
 
-from dartboard.stores.base import CollectionStats
+from dartboard.errors import CollectionError
+from dartboard.stores.base import BaseCollection, CollectionStats
 from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
-from dartboard.stores.manifest import Manifest, manifest_to_json
+from dartboard.stores.manifest import Manifest, manifest_from_json, manifest_to_json, with_changes
 from dartboard.stores.postgres import rows
 from dartboard.stores.postgres.connection import Connections
 from dartboard.stores.postgres.filter_sql import condition, to_json
@@ -18,14 +19,14 @@ from dartboard.stores.postgres.hnsw import HnswIndexes, HnswOptions
 from dartboard.stores.postgres.schema import Table
 from dartboard.stores.postgres.text_search import TextSearch, configuration
 from dartboard.stores.postgres.vector_search import search_dense, search_sparse
-from dartboard.stores.records import Record, SparseVector, check_metadata
+from dartboard.stores.records import Record, SparseVector
 from dartboard.stores.snapshot_file import write_snapshot_file
 from dartboard.types import FloatArray, Hit
 
 _PAGE = 1000
 
 
-class PostgresCollection:
+class PostgresCollection(BaseCollection):
     """Records of one model, shared with every process that opens them."""
 
     def __init__(self, connections: Connections, name: str, table: Table) -> None:
@@ -38,19 +39,22 @@ class PostgresCollection:
         """The collection's manifest, as this process opened or configured it."""
         return self._table.manifest
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings; another language analyses all texts again."""
-        check_metadata(dict(settings), f"settings of {self.name}")
-        table = replace(self._table, manifest=replace(self.manifest, settings=dict(settings)))
-        HnswOptions.of(table.manifest)
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Change these settings and keep the others; another language analyses all texts again."""
         with self._connections.writing() as connection:
-            wanted = configuration(connection, table.schema, table.manifest)
-            stored = (to_json(manifest_to_json(table.manifest)), wanted, table.number)
-            (before,) = connection.execute(
-                "SELECT configuration FROM collections WHERE number = %s FOR UPDATE", (table.number,)
-            ).fetchone() or (wanted,)
+            found = connection.execute(
+                "SELECT manifest, configuration FROM collections WHERE number = %s FOR UPDATE",
+                (self._table.number,),
+            ).fetchone()
+            if found is None:
+                raise CollectionError(f"the collection {self.name!r} is gone: it was dropped")
+            manifest = with_changes(manifest_from_json(found[0]), changes, self.name)
+            HnswOptions.of(manifest)
+            table, before = replace(self._table, manifest=manifest), found[1]
+            wanted = configuration(connection, table.schema, manifest)
             connection.execute(
-                "UPDATE collections SET manifest = %s, configuration = %s WHERE number = %s", stored
+                "UPDATE collections SET manifest = %s, configuration = %s WHERE number = %s",
+                (to_json(manifest_to_json(manifest)), wanted, table.number),
             )
             if wanted != before:
                 table.change_configuration(connection, wanted)

@@ -1,12 +1,15 @@
-"""What the embedded store does beyond the contract: opening, locks, readers beside a writer, read-only."""
+"""What the store in a file does beyond the contract: opening, readers beside writers, read-only media."""
 
 import hashlib
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +23,10 @@ from dartboard.errors import (
     StoreFormatError,
     StoreLockedError,
 )
-from dartboard.stores import open_store, parse_filter
-from dartboard.stores.embedded import EmbeddedStore, Tuning
+from dartboard.stores import SparseVector, derived, open_store, parse_filter
+from dartboard.stores.sqlite import SqliteStore
 from dartboard.testing.samples import MANIFEST, PLAIN, sample_queries, sample_records
 from dartboard.testing.stores import record, same_record
-
-EAGER = Tuning(files_from=0, approximate_from=100, tail_least=10, compare_up_to=20)
 
 
 @pytest.fixture
@@ -33,9 +34,17 @@ def path(tmp_path):
     return tmp_path / "some store.dartboard"
 
 
-def filled(path, count=100, **options):
-    with EmbeddedStore(path, **options) as store:
-        store.create("default", MANIFEST).upsert(sample_records(count))
+@pytest.fixture
+def saving(monkeypatch):
+    """Arrays of small collections are saved too."""
+    monkeypatch.setattr(derived, "SAVED_FROM", 1)
+
+
+def filled(path, count=100):
+    with SqliteStore(path) as store:
+        collection = store.create("default", MANIFEST)
+        collection.upsert(sample_records(count))
+        collection.prepare()
     return path
 
 
@@ -57,28 +66,28 @@ def test_records_survive_reopening(path):
 
 def test_an_empty_file_becomes_a_store(path):
     path.touch()
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         assert store.collections() == []
 
 
 def test_folders_are_made_and_a_folder_is_refused(tmp_path):
-    EmbeddedStore(tmp_path / "a" / "b" / "c.dartboard").close()
+    SqliteStore(tmp_path / "a" / "b" / "c.dartboard").close()
     with pytest.raises(StoreFormatError, match="is not a file"):
-        EmbeddedStore(tmp_path / "a")
+        SqliteStore(tmp_path / "a")
     with pytest.raises(StoreError, match="no store can be made"):
-        EmbeddedStore(tmp_path / "a" / "b" / "c.dartboard" / "d")
+        SqliteStore(tmp_path / "a" / "b" / "c.dartboard" / "d")
     for wrong in ("", " ", "a\x00b"):
         with pytest.raises(ConfigError, match="path"):
-            EmbeddedStore(wrong)
+            SqliteStore(wrong)
 
 
 def test_read_only_makes_nothing(path):
     with pytest.raises(StoreError, match="does not exist"):
-        EmbeddedStore(path, read_only=True)
+        SqliteStore(path, read_only=True)
     assert not list(path.parent.iterdir())
     path.touch()
     with pytest.raises(StoreError, match="is empty"):
-        EmbeddedStore(path, read_only=True)
+        SqliteStore(path, read_only=True)
 
 
 def foreign_database(path):
@@ -98,18 +107,8 @@ def newer_store(path):
 def old_store(path):
     filled(path)
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 0")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
-
-
-def cut_store(path):
-    filled(path)
-    path.write_bytes(path.read_bytes()[:-40_000])
-
-
-def cut_to_a_page(path):
-    filled(path)
-    path.write_bytes(path.read_bytes()[:16384])
 
 
 def scrambled_store(path):
@@ -127,10 +126,8 @@ def scrambled_store(path):
         (lambda path: path.write_text("Just some notes.\n" * 200), "not a dartboard store"),
         (lambda path: path.write_bytes(b"SQLite format 3\x00"), "not a dartboard store"),
         (foreign_database, "another program"),
-        (newer_store, "newer dartboard .format 99"),
-        (old_store, "unknown format 0"),
-        (cut_store, "cut off|damaged"),
-        (cut_to_a_page, "cut off|damaged"),
+        (newer_store, "newer"),
+        (old_store, "older"),
         (scrambled_store, "damaged"),
     ],
 )
@@ -138,10 +135,16 @@ def test_what_is_no_store_is_left_as_it_is(path, make, complaint, read_only):
     make(path)
     before = digest(path)
     with pytest.raises(StoreFormatError, match=complaint):
-        EmbeddedStore(path, read_only=read_only)
+        SqliteStore(path, read_only=read_only)
     assert digest(path) == before
-    beside = {each.name for each in path.parent.iterdir()} - {path.name}
-    assert beside <= {f"{path.name}.lock", f"{path.name}.derived"}
+    assert {each.name for each in path.parent.iterdir()} <= {path.name, f"{path.name}.derived"}
+
+
+def test_a_file_that_was_cut_off_is_damaged(path):
+    filled(path, 300)
+    path.write_bytes(path.read_bytes()[:-40_000])
+    with pytest.raises(StoreFormatError, match="damaged"), SqliteStore(path, read_only=True) as store:
+        store.check()
 
 
 def test_damage_inside_is_a_clear_error(path):
@@ -152,15 +155,14 @@ def test_damage_inside_is_a_clear_error(path):
     data[half:] = os.urandom(len(data) - half)
     path.write_bytes(data)
     before = digest(path)
-    shutil.rmtree(f"{path}.derived", ignore_errors=True)
-    with EmbeddedStore(path, read_only=True) as store, pytest.raises(StoreFormatError, match="damaged"):
+    with SqliteStore(path, read_only=True) as store, pytest.raises(StoreFormatError, match="damaged"):
         for _ in store.open().iterate():
             pass
     assert digest(path) == before
 
 
 def test_a_closed_store_says_so(path):
-    store = EmbeddedStore(path)
+    store = SqliteStore(path)
     collection = store.create("default", PLAIN)
     store.close()
     for call in (store.collections, collection.count, lambda: collection.upsert([record("a")])):
@@ -169,7 +171,7 @@ def test_a_closed_store_says_so(path):
 
 
 def test_a_dropped_collection_says_so(path):
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         store.drop("default")
         for call in (
@@ -182,7 +184,7 @@ def test_a_dropped_collection_says_so(path):
 
 
 def test_text_that_is_no_unicode_is_refused(path):
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         for name, value in (("id", "a\ud800"), ("text", "b\udfff"), ("metadata", {"k": "\ud800"})):
             wrong = record("a")
@@ -193,7 +195,7 @@ def test_text_that_is_no_unicode_is_refused(path):
 
 
 def test_a_failed_write_leaves_no_trace(path):
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         collection.upsert([record("a", text="first")])
         with pytest.raises(InvalidInputError):
@@ -206,10 +208,10 @@ def test_a_failed_write_leaves_no_trace(path):
 
 CHILD = """
 import sys
-from dartboard.stores.embedded import EmbeddedStore
+from dartboard.stores.sqlite import SqliteStore
 from dartboard.testing.samples import PLAIN
 from dartboard.testing.stores import record
-store = EmbeddedStore(sys.argv[1])
+store = SqliteStore(sys.argv[1])
 collection = store.open() if store.collections() else store.create("default", PLAIN)
 for line in sys.stdin:
     collection.upsert([record(line.strip())])
@@ -235,49 +237,50 @@ def writer(path):
     process.wait(timeout=30)
 
 
-def test_a_second_writer_is_refused_and_readers_go_on(path, writer):
+def test_a_second_writer_waits_and_readers_go_on(path, writer):
     writer("a")
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.open()
         assert collection.count() == 1
-        with pytest.raises(
-            StoreLockedError, match=r"some store\.dartboard is being written by another process"
-        ):
-            collection.upsert([record("mine")])
+        collection.upsert([record("mine")])
         writer("b")
-        assert collection.count() == 2
-        assert [hit.id for hit in collection.search_vector(record("a").embedding, 5)] == ["a", "b"]
+        assert [hit.id for hit in collection.search_vector(record("a").embedding, 5)] == ["a", "b", "mine"]
         writer("c")
-        assert [hit.id for hit in collection.search_vector(record("a").embedding, 5)] == ["a", "b", "c"]
-        assert [hit.id for hit in collection.search_text("text", 5)] == ["a", "b", "c"]
-        with EmbeddedStore(path, read_only=True) as reader:
-            assert reader.open().count() == 3
+        assert [hit.id for hit in collection.search_text("text", 5)] == ["a", "b", "c", "mine"]
+        with SqliteStore(path, read_only=True) as reader:
+            assert reader.open().count() == 4
             with pytest.raises(StoreError, match="read_only"):
                 reader.open().upsert([record("d")])
 
 
-def test_the_lock_goes_with_the_store(path):
-    first, second = EmbeddedStore(path), EmbeddedStore(path)
-    first.create("default", PLAIN)
-    with pytest.raises(StoreLockedError):
-        second.create("other", PLAIN)
-    first.close()
-    second.open().upsert([record("a")])
-    second.close()
+def test_a_write_waits_for_another(path):
+    """Both are kept, one after the other; a write that would wait too long is refused with a reason."""
+    with SqliteStore(path) as first, SqliteStore(path) as second:
+        first.create("default", PLAIN)
+        started, let_go = threading.Event(), threading.Event()
+
+        def hold():
+            with first.writing() as connection:
+                connection.execute("UPDATE collections SET revision = revision + 1")
+                started.set()
+                let_go.wait()
+
+        with ThreadPoolExecutor(2) as pool:
+            holding = pool.submit(hold)
+            started.wait()
+            waiting = pool.submit(second.open().upsert, [record("a")])
+            let_go.set()
+            holding.result()
+            waiting.result()
+        assert first.open().count() == 1
+        with first.writing(), second.reading() as connection:
+            connection.execute("PRAGMA busy_timeout = 1")
+        with first.writing(), pytest.raises(StoreLockedError, match="another process"):
+            second.open().upsert([record("b")])
 
 
-def test_searching_does_not_hold_the_lock(path):
-    """A process that searched, and wrote an index on the way, must not keep others from writing."""
-    filled(path)
-    with EmbeddedStore(path, tuning=EAGER) as reader, EmbeddedStore(path) as writer:
-        reader.open().search_vector(sample_queries(1)[0], 5)
-        assert Path(f"{path}.derived").is_dir()
-        writer.open().upsert([record("new")])
-        assert reader.open().count() == 101
-
-
-def test_a_forked_child_does_not_write_under_its_parents_lock(path):
-    with EmbeddedStore(path) as store:
+def test_a_forked_child_reads_and_writes(path):
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         collection.upsert([record("a")])
         process = os.fork()
@@ -285,18 +288,18 @@ def test_a_forked_child_does_not_write_under_its_parents_lock(path):
             try:
                 assert collection.count() == 1
                 collection.upsert([record("b")])
-            except StoreLockedError:
+                assert len(collection.search_vector(record("b").embedding, 5)) == 2
                 os._exit(7)
             finally:
                 os._exit(1)
         _, status = os.waitpid(process, 0)
         assert os.waitstatus_to_exitcode(status) == 7
         collection.upsert([record("c")])
-        assert collection.count() == 2
+        assert [hit.id for hit in collection.search_text("text", 5)] == ["a", "b", "c"]
 
 
 def test_iterating_sees_one_state(path):
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         collection.upsert(sample_records(50, fields=False))
         batches = collection.iterate(batch_size=10)
@@ -310,7 +313,7 @@ def test_iterating_sees_one_state(path):
 
 def test_threads_read_while_one_writes(path):
     records = sample_records(400)
-    with EmbeddedStore(path, tuning=EAGER) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", MANIFEST)
         collection.upsert(records[:100])
         wrong, done = [], threading.Event()
@@ -344,13 +347,12 @@ SEARCH_AS_NOBODY = """
 import os, sys
 import faiss, mmap, numpy.testing, Stemmer  # before rights are given up: the interpreter may be root's alone
 from dartboard.errors import StoreError
-from dartboard.stores.embedded import EmbeddedStore, Tuning
+from dartboard.stores.sqlite import SqliteStore
 from dartboard.testing.samples import sample_queries
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
-tuning = Tuning(files_from=0, approximate_from=100)
 for read_only in (True, False):
-    with EmbeddedStore(sys.argv[1], read_only=read_only, tuning=tuning) as store:
+    with SqliteStore(sys.argv[1], read_only=read_only) as store:
         collection = store.open()
         hits = collection.search_vector(sample_queries(1)[0], 3)
         words = collection.search_text("broker", 3)
@@ -363,12 +365,11 @@ for read_only in (True, False):
 
 
 @pytest.mark.parametrize("with_derived", [True, False])
-def test_read_only_media(tmp_path, with_derived):
+def test_read_only_media(tmp_path, with_derived, saving):
     folder = tmp_path / "medium"
-    path = filled(folder / "s.dartboard", 150, tuning=EAGER)
-    with EmbeddedStore(path, tuning=EAGER) as store:
+    path = filled(folder / "s.dartboard", 150)
+    with SqliteStore(path) as store:
         expected = [hit.id for hit in store.open().search_vector(sample_queries(1)[0], 3)]
-    path.with_name(f"{path.name}.lock").unlink()
     if not with_derived:
         shutil.rmtree(f"{path}.derived")
     _forbid_writing(folder)
@@ -393,34 +394,87 @@ def _forbid_writing(folder):
         part.chmod(0o555 if part.is_dir() else 0o444)
 
 
-# Statistics
+# Saved arrays
 
 
-def test_stats_tell_the_state_of_indexes(path):
-    with EmbeddedStore(path, tuning=EAGER) as store:
-        collection = store.create("default", MANIFEST)
-        collection.upsert(sample_records(150))
-        assert collection.stats().details["files"] == {}
+def answers(collection):
+    where = parse_filter("year >= 2006")
+    query = sample_queries(1, seed=4)[0]
+    return [
+        collection.search_vector(query, 10),
+        collection.search_vector(query, 10, where=where),
+        collection.search_vector(np.ones(12), 10, field="pooled"),
+        collection.search_text("broker queue", 10, where=where),
+        collection.search_sparse(SparseVector.of(np.arange(0, 500, 3), np.ones(167)), 10, field="splade"),
+    ]
+
+
+def folders(path):
+    return sorted(Path(f"{path}.derived").iterdir())
+
+
+def test_saved_arrays_answer_as_those_that_are_built(path, saving, monkeypatch):
+    """Also after later writes, which the saved arrays do not know; they are saved again when many changed."""
+    filled(path, 200)
+    (saved,) = folders(path)
+    with SqliteStore(path) as store:
+        collection = store.open()
+        collection.upsert(sample_records(230)[190:])
+        collection.delete([sample_records(1)[0].id])
         collection.prepare()
-        stats = collection.stats()
-        assert set(stats.details["files"]) == {
-            "vectors",
-            "vectors:code",
-            "vectors:pooled",
-            "sparse:splade",
-            "text",
-        }
-        assert set(stats.details["files"].values()) == {"fresh"}
-        assert stats.details["indexes"]["embedding"]["kind"] == "pq4 fast scan"
-        assert stats.bytes == stats.details["records_bytes"] + stats.details["derived_bytes"]
-        collection.upsert([record("new")])
-        collection.search_vector(record("new").embedding, 1)
-        assert collection.stats().details["indexes"]["embedding"]["newer"] == 1
-        assert collection.stats().details["files"]["vectors"] == "1 writes behind"
+        assert folders(path) == [saved]  # too few changes to save them again
+    with SqliteStore(path, read_only=True) as store:
+        found = answers(store.open())
+    monkeypatch.setattr(derived, "_NAME", re.compile("no name is read"))
+    with SqliteStore(path, read_only=True) as store:
+        assert answers(store.open()) == found
+    monkeypatch.undo()
+    monkeypatch.setattr(derived, "SAVED_FROM", 1)
+    with SqliteStore(path) as store:
+        store.open().upsert([replace(each, id=f"more {each.id}") for each in sample_records(1200)])
+        store.open().prepare()
+        (again,) = folders(path)
+        assert again != saved
+        store.drop("default")
+        assert folders(path) == []
+
+
+def test_a_backup_does_not_take_the_arrays_of_another_history(path, saving):
+    """A file that was put back and written on differs from the one whose arrays stand beside it."""
+    filled(path, 50)
+    backup = path.read_bytes()
+    with SqliteStore(path) as store:
+        store.open().delete([each.id for each in sample_records(50)])
+        store.open().upsert([record(f"lost {number}") for number in range(1100)])
+        store.open().prepare()
+    path.write_bytes(backup)
+    with SqliteStore(path) as store:
+        collection = store.open()
+        collection.upsert([record(f"kept {number}") for number in range(1100)])
+        hits = collection.search_vector(record("x").embedding, 2000)
+        assert len(hits) == 1150 and not any(hit.id.startswith("lost") for hit in hits)
+
+
+def test_a_write_moves_the_arrays_on(path):
+    """Codes, saved rows and words follow single writes; nothing is built anew."""
+    filled(path, 300)
+    with SqliteStore(path) as store:
+        collection = store.open()
+        before = answers(collection)
+        for number in range(12):
+            collection.upsert([record(f"new {number}", text=f"quite new{number} wording")])
+            assert [hit.id for hit in collection.search_text(f"new{number}", 5)] == [f"new {number}"]
+            assert len(collection.search_vector(record("x").embedding, 400)) == 301 + number
+        assert collection.stats().details["indexes"]["embedding"]["changes"] == 12
+        collection.delete([f"new {number}" for number in range(12)])
+        assert answers(collection) == before
+
+
+# Numbers
 
 
 def test_scores_are_cosines_within_bounds(path):
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         vectors = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
         collection.upsert([record(f"{at}", embedding=vector) for at, vector in enumerate(vectors)])
@@ -430,18 +484,10 @@ def test_scores_are_cosines_within_bounds(path):
 
 
 def test_vectors_at_the_edges_of_float32(path):
-    with EmbeddedStore(path) as store:
+    with SqliteStore(path) as store:
         collection = store.create("default", PLAIN)
         huge, tiny = np.full(24, 3e38, np.float32), np.full(24, 1e-40, np.float32)
         collection.upsert([record("huge", embedding=huge), record("tiny", embedding=tiny), record("plain")])
         hits = collection.search_vector(np.ones(24), 3)
         assert [hit.id for hit in hits[:2]] == ["huge", "tiny"]
         assert np.allclose([hit.score for hit in hits[:2]], 1, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"files_from": -1}, {"tail_share": 2.0}, {"compare_up_to": -5}, {"recall": 1.0}]
-)
-def test_bad_tuning(wrong):
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        Tuning(**wrong)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.stores import parse_filter
-from dartboard.stores.embedded.filter_sql import filter_sql, install_functions
 from dartboard.stores.filters import Compare, Equal, In, Or
+from dartboard.stores.sqlite.filter_sql import filter_sql
 from tests.examples import examples
 from tests.stores.filter_strategies import filters_of, leaves_of
 
@@ -39,7 +38,6 @@ FILTERS = filters_of(leaves_of(NAMES, VALUES, st.one_of(TEXTS, BOUNDS)))
 @pytest.fixture(scope="module")
 def database():
     connection = sqlite3.connect(":memory:")
-    install_functions(connection)
     yield connection
     connection.close()
 
@@ -72,13 +70,3 @@ def test_long_filters(database):
     assert holds(database, many, {"a": 255}) and not holds(database, many, {"a": 256})
     listed = In("a", tuple(str(number) for number in range(30_000)))
     assert holds(database, listed, {"a": ["x", "29999"]}) and not holds(database, listed, {"a": 29999})
-
-
-def test_half_a_surrogate_pair_matches_nothing(database):
-    for where in (Equal("a", "\ud800"), Compare("a", "<", "\ud800"), Equal("\udfff", 1)):
-        assert holds(database, where, {"a": "x"}) == where.matches({"a": "x"})
-
-
-def test_plain_filters_stay_in_sql():
-    condition, _ = filter_sql(parse_filter('lang = "en" and source exists and title > "x"'))
-    assert "dartboard_matches" not in condition
