@@ -1,5 +1,6 @@
 """An index that somebody sent: whatever opens it, its author gets neither the API key nor the question."""
 
+import asyncio
 import json
 
 import pytest
@@ -104,20 +105,19 @@ def test_the_service_sends_nothing(kind, attacker, victim, tmp_path):
 
 def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path):
     pytest.importorskip("mcp")
-    from dartboard.integrations.mcp.index import OpenIndex
-    from dartboard.integrations.mcp.server import TOOLS, answered
-    from dartboard.search_options import SearchOptions
+    from mcp import Client
+
+    from dartboard.integrations.mcp import OpenIndex, create_server
 
     index = OpenIndex(str(attacker.index(tmp_path / "theirs", kind)))
-    calls = {
-        "search": {"query": QUESTION},
-        "context": {"query": QUESTION},
-        "select": {"query": QUESTION, "texts": ["a", "b"]},
-        "explain": {"query": QUESTION, "id": "x"},
-    }
-    for tool in TOOLS:
-        found = answered(tool, index, SearchOptions(), calls[tool.name])
-        assert found.is_error and "--trust-model" in found.content[0].text
+
+    async def ask():
+        async with Client(create_server(index)) as client:
+            for tool, more in (("search", {}), ("context", {}), ("explain", {"id": "x"})):
+                found = await client.call_tool(tool, {"query": QUESTION, **more})
+                assert found.is_error and "--trust-model" in found.content[0].text
+
+    asyncio.run(ask())
     index.close()
     assert attacker.requests == []
 

@@ -11,34 +11,18 @@ from dartboard.api.endpoints.explore import ExploreRequest
 from dartboard.api.search_request import SearchRequest
 from dartboard.cli.common_options import SearchFlags
 from dartboard.explain.exploration import explore
-from dartboard.integrations.mcp.arguments import ContextArguments, SearchArguments
 from dartboard.search_options import SearchKeywords, SearchOptions
 
 OPTIONS = {field.name for field in fields(SearchOptions)}
 
 INTERNAL = {"sigma_min": "a bound of DartboardConfig, checked when the options are made"}
 OVER_HTTP = {**INTERNAL, "tokenizer": "a client would name files on the server"}
-BY_THE_OPERATOR = "set by who starts the server: a language model cannot judge it"
-FOR_A_MODEL = {
-    **OVER_HTTP,
-    **dict.fromkeys(("sigma", "reranker", "triage_k", "source_field"), BY_THE_OPERATOR),
-    **dict.fromkeys(("min_gain_share", "min_similarity"), BY_THE_OPERATOR),
-    "must_include": "an agent that knows a passage has it already",
-}
 DOORS = {
     "POST /retrieve": (set(SearchRequest.model_fields), OVER_HTTP),
     "POST /context": (set(ContextRequest.model_fields), OVER_HTTP),
     "POST /explore": (set(ExploreRequest.model_fields), {**OVER_HTTP, "method": "it compares three"}),
     "explore()": (set(get_type_hints(SearchKeywords)), {}),
     "dartboard search": ({field.name for field in fields(SearchFlags)}, INTERNAL),
-    "MCP": (
-        {"where" if name == "filter" else name for name in SearchArguments.model_fields},
-        FOR_A_MODEL,
-    ),
-    "MCP context": (
-        {"where" if name == "filter" else name for name in ContextArguments.model_fields},
-        {**FOR_A_MODEL, "offset": "a context has no pages"},
-    ),
 }
 
 

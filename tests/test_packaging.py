@@ -174,7 +174,6 @@ for name in ("langchain", "llama_index", "haystack", "mcp"):
     assert "site-packages" in module.__file__, module.__file__
     for what in getattr(module, "__all__", ()):
         getattr(module, what)
-importlib.import_module("dartboard.integrations.mcp.server")
 print(list(dartboard.select(np.eye(3), [1.0, 0.5, 0.2], k=2).to_frame()))
 print([name for name in ("torch", "ray") if importlib.util.find_spec(name)])
 """

@@ -1,8 +1,10 @@
 """Pair scorers by name, at every door: a tiny cross-encoder is made, saved, and loaded by the real code."""
 
+import asyncio
 import json
 
 import pytest
+from mcp import Client
 
 from dartboard.api.settings import service_settings
 from dartboard.cli.app import main
@@ -10,9 +12,7 @@ from dartboard.embeddings import CrossEncoder, LateInteraction, default_model
 from dartboard.embeddings.by_name import pair_scorer_by_name
 from dartboard.engine import load_settings
 from dartboard.errors import ConfigError, ModelError
-from dartboard.integrations.mcp.arguments import SearchArguments
-from dartboard.integrations.mcp.index import OpenIndex
-from dartboard.integrations.mcp.tools import search
+from dartboard.integrations.mcp import OpenIndex, create_server
 from dartboard.search_options import SearchOptions
 from dartboard.stores import open_store
 from tests.api.core_app import BASE, QUESTION, ids, refused, retrieve, running
@@ -135,9 +135,14 @@ def test_settings_name_it(tmp_path):
 def test_an_index_for_language_models_uses_it(store, weights):
     wanted = by_score(weights, QUERY, TEXTS)[:5]
     index = OpenIndex(store, retriever="dense", pair_scorer=f"cross-encoder:{weights}")
+
+    async def found(options):
+        async with Client(create_server(index, options)) as client:
+            answer = await client.call_tool("search", {"query": QUERY, "method": "top_k"})
+            return [one["id"] for one in answer.structured_content["passages"]]
+
     try:
-        asked = SearchArguments(query=QUERY, method="top_k")
-        assert [one.id for one in search(index, SearchOptions(reranker="hybrid"), asked).passages] == wanted
-        assert [one.id for one in search(index, SearchOptions(), asked).passages] != wanted
+        assert asyncio.run(found(SearchOptions(reranker="hybrid"))) == wanted
+        assert asyncio.run(found(SearchOptions())) != wanted
     finally:
         index.close()

@@ -178,7 +178,7 @@ def test_what_is_made_in_memory_can_be_searched(user, server):
 
 
 def test_the_service_and_the_tools_by_flag(user, server, tmp_path, monkeypatch):
-    from dartboard.integrations.mcp.index import OpenIndex
+    from dartboard.integrations.mcp import OpenIndex
 
     store = server.index(tmp_path / "theirs")
     served = []
@@ -190,7 +190,8 @@ def test_the_service_and_the_tools_by_flag(user, server, tmp_path, monkeypatch):
     other = server.index(tmp_path / "other")
     monkeypatch.setattr("dartboard.cli.mcp._serve", lambda found, port: served.append(found))
     assert main(["mcp", "--store", str(other), "--trust-model"]) == 0
-    OpenIndex(str(other)).engine().search(QUESTION)
+    with OpenIndex(str(other)).engine() as engine:
+        engine.search(QUESTION)
     assert keys(server) == {"question"}
     third = server.index(tmp_path / "third")
     settings = {"store": str(third), "trust_models": f"openai:m@{server.url}"}
