@@ -11,7 +11,7 @@ fit. Questions whose answer is yes or no are left out.
 ``sections``: jest's documentation, newest release, a document a section, asked for by its title. Measured is
 how much of the section stands in the context, for sections of three chunks and more.
 
-``--spread FOLDER …`` measures the same along β of ``dartboard.selection.adjacency``, on documentation in the
+``--spread FOLDER …`` measures the same along β of ``dartboard.selection.pool``, on documentation in the
 layout that ``benchmarks/held_out.py`` makes, without the rivals.
 """
 
@@ -46,7 +46,7 @@ from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
 from dartboard.ingest.documents import digest  # noqa: E402
 from dartboard.mining.judges.answer_judge import first_match  # noqa: E402
 from dartboard.selection import MMR  # noqa: E402
-from dartboard.selection.adjacency import spread_to_neighbours  # noqa: E402
+from dartboard.selection.pool import spread_to_neighbours  # noqa: E402
 from dartboard.statistics import bootstrap, compare  # noqa: E402
 from dartboard.stores.memory import MemoryStore  # noqa: E402
 from dartboard.types import Chunk  # noqa: E402

@@ -53,9 +53,8 @@ from dartboard.evaluation.baselines import (  # noqa: E402
 from dartboard.evaluation.measures import Measure  # noqa: E402
 from dartboard.evaluation.questions import Question, Triage  # noqa: E402
 from dartboard.selection import MMR, Dartboard, Limits, NearDuplicateFilter, TopK, from_embeddings  # noqa: E402
-from dartboard.selection.kernels import Auto  # noqa: E402
-from dartboard.selection.pool import Pool  # noqa: E402
-from dartboard.selection.pool_builders import in_order_of  # noqa: E402
+from dartboard.selection.kernel import Auto  # noqa: E402
+from dartboard.selection.pool import Pool, in_order_of  # noqa: E402
 from dartboard.types import Dataset, FloatArray  # noqa: E402
 
 FACETS = "subtopic_recall"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dartboard.evaluation.questions import Question
-from dartboard.selection.kernels import unit_rows
 from dartboard.types import FloatArray
+from dartboard.utils import unit_rows
 
 
 @dataclass(frozen=True)

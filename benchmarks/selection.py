@@ -45,7 +45,7 @@ from benchmarks.speed_tables import selection as selection_table
 from dartboard import Chunk, DartboardConfig, DartboardRetriever, default_model
 from dartboard.engine import Engine
 from dartboard.selection import select, select_many
-from dartboard.selection.kernels import log_kernel
+from dartboard.selection.kernel import log_kernel
 from dartboard.stores import Record
 from dartboard.stores.records import with_fingerprints
 

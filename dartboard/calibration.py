@@ -24,9 +24,10 @@ import numpy as np
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
-from dartboard.selection.kernels import Auto, unit_rows
+from dartboard.selection.kernel import Auto
 from dartboard.statistics import TIE, permutation_tests
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, Dataset, FloatArray, IntArray, check_matrix
+from dartboard.utils import unit_rows
 
 FORMAT = 2
 

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError
-from dartboard.selection.kernels import DISTANCES, Auto, Distance
+from dartboard.selection.kernel import DISTANCES, Auto, Distance
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 RerankerType = Literal["cosine", "crossencoder", "hybrid"]

@@ -33,12 +33,10 @@ from dartboard.selection import (
     from_embeddings,
     from_log_probs,
 )
-from dartboard.selection.adjacency import spread_to_neighbours
-from dartboard.selection.kernels import distances, prepared, row_dots, unit_rows
-from dartboard.selection.methods import check_page, method_of, with_pages_before
-from dartboard.selection.pool_builders import distinct_rows, with_lowest
-from dartboard.selection.questions import check_weights
-from dartboard.selection.result import Selection, Sigma
+from dartboard.selection.kernel import Sigma, distances, prepared
+from dartboard.selection.pool import check_weights, distinct_rows, spread_to_neighbours, with_lowest
+from dartboard.selection.result import Selection
+from dartboard.selection.select import method_of, with_pages_before
 from dartboard.types import (
     Chunk,
     Explanation,
@@ -49,7 +47,7 @@ from dartboard.types import (
     check_same_dimension,
     check_vector,
 )
-from dartboard.utils import logsumexp_stable
+from dartboard.utils import logsumexp_stable, row_dots, unit_rows
 from dartboard.vocab import TokenDistances, VocabularyMethod, build_token_vocabulary
 
 __all__ = ["DartboardConfig", "DartboardRetriever"]
@@ -275,7 +273,6 @@ class DartboardRetriever:
         method = method_of(options.method)
         limits = replace(self.limits(candidates, options, costs), savings=savings)
         limits = with_pages_before(limits, options.offset, method)
-        check_page(options.offset, len(candidates) - len(options.seen))
         with threads_for(len(candidates)):
             pool = self.pool(query, questions, candidates, options, scores=scores)
             pool = spread_to_neighbours(pool, adjacent)
@@ -441,7 +438,7 @@ class DartboardRetriever:
     ) -> list[int]:
         """The ``k`` picks in order, from log P(c|q) and ``pairwise_log_probs[c, t]`` = log P(t|c)."""
         pool = from_log_probs(query_log_probs, pairwise_log_probs)
-        picks: list[int] = Dartboard().select(pool, Limits(k=k)).indices.tolist()
+        picks: list[int] = Dartboard().select(pool, Limits(k=k, relevance_below=0.0)).indices.tolist()
         return picks
 
     def _compute_dartboard_score(

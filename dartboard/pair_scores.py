@@ -12,8 +12,7 @@ from dartboard.config import ScoreScaling
 from dartboard.embeddings.base import PAPER_BOUNDS, PairScorer
 from dartboard.errors import InvalidInputError
 from dartboard.selection import Pool, from_distances, log_softmax
-from dartboard.selection.kernels import Auto
-from dartboard.selection.result import Sigma
+from dartboard.selection.kernel import Auto, Sigma
 from dartboard.types import FloatArray, IntArray
 
 

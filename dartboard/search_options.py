@@ -15,9 +15,9 @@ from dartboard.embeddings.reader_tokenizer import Tokenizer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.retrievers.query import check_query
 from dartboard.selection import Limits, Method
-from dartboard.selection.kernels import Auto
-from dartboard.selection.methods import method_of, with_pages_before
-from dartboard.selection.questions import MOST_QUESTIONS, check_weights
+from dartboard.selection.kernel import Auto
+from dartboard.selection.pool import MOST_QUESTIONS, check_weights
+from dartboard.selection.select import method_of, with_pages_before
 from dartboard.stores import Filter, parse_filter
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray, check_matrix
 from dartboard.wrong_names import check_names

@@ -1,19 +1,17 @@
 """The numerics that the specification names (Gaussian kernel, log-sum-exp, cosine), and unit vectors.
 
 ``cosine_distance`` here is the specification's ``1 - cos`` in [0, 2]. Selection works on the paper's
-*scaled* cosine ``(1 - cos) / 2`` in [0, 1]; see :mod:`dartboard.selection.kernels`.
+*scaled* cosine ``(1 - cos) / 2`` in [0, 1]; see :mod:`dartboard.selection.kernel`.
 """
 
 import math
-from typing import Any, TypeVar, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.types import FloatArray, check_vector
-
-Float = TypeVar("Float", bound=np.floating[Any])
 
 
 def log_gaussian_kernel(a: npt.ArrayLike, b: npt.ArrayLike, sigma: float, eps: float = 1e-10) -> float:
@@ -112,33 +110,44 @@ def cosine_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     return 1.0 - cosine_similarity(a, b)
 
 
-def unit_rows(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
-    """Rows scaled to length 1, in their own number format and from any magnitude.
+def unit_rows(rows: FloatArray, dtype: type | None = None) -> FloatArray:
+    """Rows scaled to length 1, from any magnitude; worked out in float64.
 
     A row's result does not depend on the other rows. What has no direction is left for the caller to refuse:
     zeros stay zeros, infinity becomes NaN.
 
     Args:
         rows: ``(n, d)``; not written to.
+        dtype: of the result; by default that of ``rows``.
 
     Example:
         >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[0.6, 0.8], [0.0, 0.0]]
     """
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # In float64, where the squares of no float32 overflow or vanish.
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, None]
-        extreme = np.flatnonzero(~((lengths > 1e-150) & (lengths < np.inf)))
-        if extreme.size:
-            # Squares of these rows leave float64 too: divide by the largest entry first.
-            largest = np.abs(rows[extreme]).max(axis=1, keepdims=True, initial=0)
-            largest[largest == 0] = 1
-            rows = rows.copy()
-            rows[extreme] /= largest
-            lengths[extreme] = np.linalg.norm(rows[extreme], axis=1, keepdims=True)
-            lengths[lengths == 0] = 1
-        unit: npt.NDArray[Float] = (rows / lengths).astype(rows.dtype, copy=False)
-    return unit
+    wide: FloatArray = rows.astype(np.float64)
+    with np.errstate(all="ignore"):
+        squares = row_dots(wide, wide)
+        extreme = np.flatnonzero(~((squares > 1e-280) & (squares < 1e280)))
+        if extreme.size:  # squares of these rows leave the number format: divide by the largest entry first
+            largest = np.abs(wide[extreme]).max(axis=1, keepdims=True, initial=0.0)
+            wide[extreme] /= np.where(largest == 0.0, 1.0, largest)
+            squares[extreme] = row_dots(wide[extreme], wide[extreme])
+            squares[squares == 0.0] = 1.0
+        wide /= np.sqrt(squares)[:, None]
+        return wide.astype(rows.dtype if dtype is None else dtype, copy=False)
+
+
+def row_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``(n,)`` products of rows with a vector, or with a row each.
+
+    Not a matrix product: BLAS rounds a row by where it stands, and equal rows must give equal numbers.
+    """
+    products: FloatArray
+    if hasattr(np, "vecdot"):
+        products = np.vecdot(left, right)
+        return products
+    products = np.einsum("ij,ij->i" if right.ndim == 2 else "ij,j->i", left, right)
+    return products
 
 
 def _pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

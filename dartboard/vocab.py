@@ -19,7 +19,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.cache import ArrayCache, default_cache_path
 from dartboard.errors import ConfigError, MissingExtraError
 from dartboard.selection import Pool, from_embeddings
-from dartboard.selection.kernels import Distance, distances, prepared
+from dartboard.selection.kernel import Distance, distances, prepared
 from dartboard.types import FloatArray, check_matrix
 
 VocabularyMethod = Literal["words", "subwords", "clusters"]

@@ -21,8 +21,7 @@ from benchmarks.rivals import adagres, vrsd
 from dartboard.datasets import make_query_focused, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.selection import pool_builders
-from dartboard.selection.auto_sigma import DIVISOR
-from dartboard.selection.result import Sigma
+from dartboard.selection.kernel import DIVISOR, Sigma
 from tests.api.small_app import serving
 from tests.datasets.folders import beir_folder
 

@@ -10,7 +10,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pair_scores import rescaled
 from dartboard.search_options import SearchOptions
 from dartboard.selection import in_order_of
-from dartboard.selection.kernels import log_kernel
+from dartboard.selection.kernel import log_kernel
 from dartboard.types import RetrievalResult
 from tests import tea
 from tests.models import Favourite, SharedWords, WordBag, chunks_of

@@ -26,7 +26,7 @@ def test_parameters_are_documented_with_an_example_that_runs(name):
     assert runner.tries >= 1 and runner.failures == 0
 
 
-@pytest.mark.parametrize("module", ["datasets.catalogue", "selection.limits", "selection.methods", "utils"])
+@pytest.mark.parametrize("module", ["datasets.catalogue", "selection.limits", "selection.select", "utils"])
 def test_examples_run(module):
     done = doctest.testmod(importlib.import_module(f"dartboard.{module}"))
     assert done.attempted >= 1 and done.failed == 0

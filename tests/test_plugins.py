@@ -20,7 +20,7 @@ from dartboard.evaluation.registry import check_names, choose
 from dartboard.mining.judges import AnswerJudge, judge_by_name
 from dartboard.retrievers import BM25Retriever, retriever_by_name
 from dartboard.selection import MMR, select
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 from dartboard.stores import open_store
 from dartboard.stores.memory import MemoryStore
 from dartboard.types import Dataset

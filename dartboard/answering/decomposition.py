@@ -23,7 +23,7 @@ from dartboard.llm.reply_parser import json_lists, without_thoughts
 from dartboard.llm.streaming_chat import AnswerModel
 from dartboard.plain_text import clean
 from dartboard.search_options import SearchOptions
-from dartboard.selection.questions import MOST_QUESTIONS
+from dartboard.selection.pool import MOST_QUESTIONS
 
 logger = logging.getLogger(__name__)
 

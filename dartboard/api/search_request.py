@@ -19,7 +19,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import InvalidInputError
 from dartboard.search_options import DEFAULT_K, MOST_SEEN, TRIAGE, SearchKeywords, SearchOptions
-from dartboard.selection.questions import MOST_QUESTIONS
+from dartboard.selection.pool import MOST_QUESTIONS
 from dartboard.stores import Filter, filter_from_json, parse_filter
 from dartboard.stores.filters import Among, And, Exists, In, Or, check_filter
 

@@ -2,7 +2,7 @@
 
 1. Dartboard picks chunks within the budget.
 2. The neighbours of these picks join the candidates: the chunks before and after them in their documents. The
-   targets of the question spread to neighbours (:mod:`dartboard.selection.adjacency`).
+   targets of the question spread to neighbours (:mod:`dartboard.selection.pool`).
 3. Dartboard picks again from all of them. A chunk costs the tokens of its text with source and heading. Two
    chunks that merge into one passage save a heading and the text that they share, so the rest of a section is
    cheap; but it is picked only where it adds more per token than another candidate.
@@ -27,8 +27,8 @@ from dartboard.errors import ConfigError
 from dartboard.plain_text import heading_of, place_of
 from dartboard.retrievers.candidates import Candidates
 from dartboard.search_options import SearchKeywords, SearchOptions
-from dartboard.selection.methods import method_of
-from dartboard.selection.pool_builders import with_lowest
+from dartboard.selection.pool import with_lowest
+from dartboard.selection.select import method_of
 from dartboard.stores import Collection
 from dartboard.types import Chunk, FloatArray, Hit, RetrievalResult
 

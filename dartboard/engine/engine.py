@@ -33,7 +33,7 @@ from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import cosines, ranking_of
 from dartboard.retrievers.registry import retriever_by_name
 from dartboard.search_options import TRIAGE, SearchKeywords, SearchOptions, as_filter
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 from dartboard.stores import (
     DEFAULT_COLLECTION,
     Collection,

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_type_hints
 from dartboard.config import RerankerType
 from dartboard.engine.trust import foreign, is_trusted_file, names_in, shown
 from dartboard.errors import ConfigError
-from dartboard.selection.kernels import Auto
+from dartboard.selection.kernel import Auto
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 PREFIX = "DARTBOARD_"

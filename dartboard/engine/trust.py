@@ -29,7 +29,7 @@ from dartboard.errors import UntrustedModelError
 from dartboard.plain_text import shortened
 from dartboard.plugins import names
 from dartboard.retrievers.registry import loads_foreign
-from dartboard.selection.methods import METHODS
+from dartboard.selection.select import METHODS
 from dartboard.stores import Store
 from dartboard.stores.urls import without_password
 

@@ -27,7 +27,7 @@ from dartboard.plugins import names
 from dartboard.retrievers import Retriever, retriever_by_name
 from dartboard.retrievers.registry import NAMES
 from dartboard.selection import Limits, Method, Random
-from dartboard.selection.kernels import Auto
+from dartboard.selection.kernel import Auto
 from dartboard.stores import Collection, Manifest, Record, open_store
 from dartboard.types import Dataset, FloatArray
 

@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 
 from dartboard.errors import InvalidInputError
-from dartboard.selection.kernels import unit_rows
 from dartboard.types import Dataset, FloatArray, IntArray
+from dartboard.utils import unit_rows
 
 Qrels = Mapping[str, Mapping[str, float]]
 Facets = Mapping[str, Mapping[Hashable, Sequence[str]]]

@@ -16,7 +16,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.evaluation import metric_formulas as formulas
 from dartboard.evaluation.judged_run import JudgedRun
 from dartboard.evaluation.judgements import Judgements
-from dartboard.selection.kernels import check_distance, distances, prepared
+from dartboard.selection.kernel import check_distance, distances, prepared
 from dartboard.types import Chunk, FloatArray
 from dartboard.utils import cosine_similarity
 

@@ -13,8 +13,9 @@ import numpy as np
 from dartboard.errors import InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Pool, from_embeddings
-from dartboard.selection.kernels import Auto, unit_rows
+from dartboard.selection.kernel import Auto
 from dartboard.types import Chunk, Dataset, FloatArray, IntArray, check_matrix
+from dartboard.utils import unit_rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

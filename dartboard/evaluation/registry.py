@@ -47,7 +47,7 @@ from dartboard.evaluation.baselines import (
 )
 from dartboard.evaluation.judgements import Judgements
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 from dartboard.types import Dataset
 
 MMR_WEIGHTS = (0.3, 0.5, 0.7, 0.9)

@@ -26,12 +26,12 @@ from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import Query
 from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, TopK
-from dartboard.selection.auto_sigma import auto_sigma
-from dartboard.selection.kernels import Auto, distances, row_dots, unit_rows
-from dartboard.selection.methods import check_page, with_pages_before
-from dartboard.selection.questions import check_weights
+from dartboard.selection.kernel import Auto, choose_sigma, distances
+from dartboard.selection.pool import check_weights
+from dartboard.selection.select import with_pages_before
 from dartboard.stores.base import read_snapshot
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray
+from dartboard.utils import row_dots, unit_rows
 
 SWEEP_STEPS = 25
 REACH = 8.0
@@ -354,7 +354,6 @@ class _Search:
     def limits(self, tokens: Sequence[int]) -> Limits:
         """The limits of the options, those of earlier pages included."""
         options = self.options
-        check_page(options.offset, len(self.found) - len(options.seen_ids))
         costs = None if options.token_budget is None else tokens
         return with_pages_before(
             self.selector.limits(self.found, options, costs), options.offset, Dartboard()
@@ -458,8 +457,9 @@ def _probability(pool: Pool, size: int) -> FloatArray:
 def _nothing(search: _Search, methods: tuple[Method, ...], watch: "_Watch") -> Exploration:
     """The result without candidates."""
     options = search.options
-    guess = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=search.engine.model.sigma)
-    value, source = (guess.value, guess.source) if options.sigma == "auto" else (options.sigma, "given")
+    model_sigma = search.engine.model.sigma
+    guess = choose_sigma(options.sigma, np.zeros((0, 0)), "scaled_cosine", model_sigma=model_sigma)
+    value, source = guess.value, guess.source
     empty = PickedSet(
         picks=[],
         pairwise_diversity=0.0,

@@ -14,7 +14,7 @@ import numpy as np
 
 from dartboard.explain.layout import radial_layout
 from dartboard.plain_text import counted, shortened
-from dartboard.selection.kernels import distances, log_kernel, prepared
+from dartboard.selection.kernel import distances, log_kernel, prepared
 from dartboard.types import Chunk, Explanation, FloatArray, IntArray, RetrievalResult
 
 if TYPE_CHECKING:
@@ -262,7 +262,9 @@ def _of_selection(selection: "Selection") -> View:
     if count:
         words, most = coverage_facts(float(selection.coverage[-1]), selection.bound)
         facts.append(words)
-    facts.append(sigma_text(*selection.sigma))
+    facts.append(sigma_text(selection.sigma.value, selection.sigma.source))
+    if selection.sigma.warning:
+        facts.append(selection.sigma.warning)
     if selection.near_copies:
         facts.append(removed_text(selection.near_copies, selection.method))
     if selection.question_coverage is not None:

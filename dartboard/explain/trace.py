@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from dartboard.deadline import check
 from dartboard.selection import Limits, Pool, Selection
+from dartboard.selection.greedy import Objective
 from dartboard.selection.limits import LimitTracker
-from dartboard.selection.objective import Objective
 from dartboard.types import FloatArray, IntArray
 
 Criterion = Literal["probability", "gain", "gain_per_token", "required"]
@@ -92,7 +92,7 @@ def trace(pool: Pool, limits: Limits, selection: Selection, *, offset: int = 0) 
     picks = kept.find(selection.indices.tolist())
     seen = kept.find(limits.seen)
     log_gains = _log_gains(kept, seen, picks)
-    rules = _criteria(kept, limits, picks, log_gains)
+    rules = _criteria(kept, limits, picks, log_gains, selection.by_relevance)
     tracker, stands_for = LimitTracker(kept, limits), selection.stands_for
     steps = []
     for number, (pick, rule) in enumerate(zip(picks, rules, strict=True)):
@@ -122,7 +122,7 @@ def trace(pool: Pool, limits: Limits, selection: Selection, *, offset: int = 0) 
 
 def _log_gains(pool: Pool, seen: list[int], picks: list[int]) -> FloatArray:
     """``(picks, n)`` log gain of every candidate before each pick, as shares of what all cover together."""
-    objective, rows = Objective(pool.log_weights, pool.kernel), np.arange(pool.rows)
+    objective, rows = Objective(pool.log_weights, pool.log_kernel), np.arange(pool.rows)
     for row in dict.fromkeys(pool.row_of[seen].tolist()):
         objective.add(row)
     found = np.empty((len(picks), len(pool)))
@@ -133,16 +133,24 @@ def _log_gains(pool: Pool, seen: list[int], picks: list[int]) -> FloatArray:
     return found
 
 
-def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> list[Criterion]:
+def _criteria(
+    pool: Pool,
+    limits: Limits,
+    picks: list[int],
+    log_gains: FloatArray,
+    by_relevance: npt.NDArray[np.bool_] | None,
+) -> list[Criterion]:
     """The criterion of each pick."""
+    turned = np.zeros(len(picks), dtype=bool) if by_relevance is None else by_relevance
     forced = len(limits.must_include)
     rules: list[Criterion] = ["required"] * min(forced, len(picks))
     if limits.token_budget is not None:
-        by_gain = _largest_gains(pool, limits, picks, log_gains)
-        return rules + ["gain" if by_gain else "gain_per_token"] * (len(picks) - len(rules))
+        by_gain = _largest_gains(pool, limits, [int(pick) for pick in np.array(picks)[~turned]], log_gains)
+        chosen: Criterion = "gain" if by_gain else "gain_per_token"
+        return rules + ["probability" if turned[at] else chosen for at in range(len(rules), len(picks))]
     for number in range(len(rules), len(picks)):
         by_gain = number > 0 or bool(limits.seen)  # the first pick is the most probable target
-        adds = by_gain and log_gains[number][picks[number]] > -np.inf
+        adds = by_gain and not turned[number] and log_gains[number][picks[number]] > -np.inf
         rules.append("gain" if adds else "probability")
     return rules
 
@@ -165,7 +173,9 @@ def _values(pool: Pool, limits: Limits, rule: Criterion, log_gains: FloatArray) 
         return pool.relevance
     if rule == "gain_per_token" and limits.costs is not None:
         costs: npt.NDArray[np.float64] = np.asarray(limits.costs, dtype=np.float64)[pool.positions]
-        return log_gains - np.log(costs)
+        least = limits.relevance_below / (1 if pool.questions is None else len(pool.questions))
+        with np.errstate(divide="ignore"):  # who gains too little is not picked for being cheap
+            return np.where(log_gains >= np.log(least), log_gains - np.log(costs), -np.inf)
     return log_gains
 
 
@@ -188,7 +198,7 @@ def _cover(pool: Pool, picks: list[int], size: int) -> tuple[IntArray, FloatArra
     covered_by, cover = np.full(size, -1, dtype=np.intp), np.zeros(size)
     if not picks:
         return covered_by, cover
-    logs = pool.kernel.log_rows(pool.row_of[picks])
+    logs = pool.log_kernel[pool.row_of[picks]]
     if pool.target_of is not None:
         logs = logs[:, pool.target_of]
     best = logs.argmax(axis=0)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, field_serializer, model_validator
 from dartboard.errors import ConfigError
 from dartboard.integrations.rerank import KEY
 from dartboard.search_options import SearchOptions, declared_options, option_name
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 
 
 def as_options(given: SearchOptions | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> SearchOptions:

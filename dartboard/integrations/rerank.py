@@ -47,7 +47,7 @@ from dartboard.integrations.models import UnknownModel, as_model, encode_documen
 from dartboard.retrievers.query import check_query
 from dartboard.retrievers.ranking import cosines
 from dartboard.search_options import SearchOptions
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 from dartboard.types import Chunk, FloatArray, RetrievalResult, check_vector
 
 KEY = "dartboard"

@@ -26,7 +26,7 @@ from dartboard.selection import (
     from_embeddings,
     log_softmax,
 )
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 
 Relevance = Literal["rank", "distance", "score"]
 RELEVANCES: tuple[Relevance, ...] = ("rank", "distance", "score")

@@ -5,12 +5,11 @@ takes ``texts`` for convenience, has near-duplicates found among them.
 from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 """
 
-from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.limits import Limits
-from dartboard.selection.methods import METHODS, Method, select, select_many
-from dartboard.selection.pool import Pool
-from dartboard.selection.pool_builders import (
+from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK, explain_picks
+from dartboard.selection.greedy import Dartboard
+from dartboard.selection.limits import Limits, LimitTracker
+from dartboard.selection.pool import (
+    Pool,
     from_distances,
     from_embeddings,
     from_log_probs,
@@ -18,12 +17,14 @@ from dartboard.selection.pool_builders import (
     log_softmax,
 )
 from dartboard.selection.result import Selection
+from dartboard.selection.select import METHODS, Method, select, select_many
 
 __all__ = [
     "METHODS",
     "MMR",
     "Dartboard",
     "Exhaustive",
+    "LimitTracker",
     "Limits",
     "Method",
     "NearDuplicateFilter",
@@ -31,6 +32,7 @@ __all__ = [
     "Random",
     "Selection",
     "TopK",
+    "explain_picks",
     "from_distances",
     "from_embeddings",
     "from_log_probs",

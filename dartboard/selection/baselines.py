@@ -5,16 +5,16 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from itertools import chain, combinations
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
-from dartboard.selection.explain import explain_picks
+from dartboard.selection.greedy import Objective
 from dartboard.selection.limits import Limits, LimitTracker
-from dartboard.selection.pool import LARGEST_LOG, Pool
-from dartboard.selection.pool_builders import in_order_of
-from dartboard.selection.result import Selection
+from dartboard.selection.pool import LARGEST_LOG, Pool, in_order_of
+from dartboard.selection.result import Selection, explain
 from dartboard.types import FloatArray
 
 _MOST_SETS = 2_000_000
@@ -81,7 +81,7 @@ class NearDuplicateFilter(_InOrder):
         skipped: list[int] = []
         closest = np.full(pool.rows, -np.inf)
         for candidate in pool.find([*limits.seen, *limits.must_include]):
-            np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
+            np.maximum(closest, pool.closeness[pool.row_of[candidate]], out=closest)
         enough = len(pool) if limits.token_budget or limits.caps() or limits.seen else limits.most(len(pool))
         for candidate in pool.by_relevance().tolist():
             check()
@@ -92,7 +92,7 @@ class NearDuplicateFilter(_InOrder):
             kept.append(candidate)
             if len(kept) >= enough:
                 break
-            np.maximum(closest, pool.kernel.similarities(row), out=closest)
+            np.maximum(closest, pool.closeness[row], out=closest)
         return kept + skipped
 
 
@@ -132,20 +132,21 @@ class MMR:
         picks: list[int] = []
         closest = np.full(pool.rows, -np.inf)
         for row in pool.rows_of(limits.seen):
-            np.maximum(closest, pool.kernel.similarities(row), out=closest)
+            np.maximum(closest, pool.closeness[row], out=closest)
         forced = pool.find(limits.must_include)
         while len(picks) < limits.most(len(pool)) and tracker.open_candidates().any():
             check()
             candidate = forced.pop(0) if forced else self._best(pool, to_query, tracker, closest)
             tracker.admit(candidate)
             picks.append(candidate)
-            np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
+            np.maximum(closest, pool.closeness[pool.row_of[candidate]], out=closest)
         return explain_picks(pool, limits, picks, method=self.name, **asdict(self))
 
     def _best(self, pool: Pool, to_query: FloatArray, tracker: LimitTracker, closest: FloatArray) -> int:
         weight = self.relevance_weight
-        penalty = np.where(closest > -np.inf, closest, 0.0)[pool.row_of]
-        scores = weight * to_query - (1.0 - weight) * penalty
+        if not (closest > -np.inf).any():  # nothing to be different from: the most similar one, at any weight
+            return int(np.argmax(np.where(tracker.open_candidates(), to_query, -np.inf)))
+        scores = weight * to_query - (1.0 - weight) * closest[pool.row_of]
         return int(np.argmax(np.where(tracker.open_candidates(), scores, -np.inf)))
 
 
@@ -155,7 +156,7 @@ class Exhaustive:
 
     name = "exhaustive"
 
-    @np.errstate(under="ignore")
+    @np.errstate(all="ignore")
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query; sets of ``k`` candidates, within a budget or a cap all that fit."""
         pool = limits.apply(pool).without_near_duplicates()
@@ -167,7 +168,7 @@ class Exhaustive:
                 f"{sets:,} sets of {len(pool)} candidates are too many to try: at most {_MOST_SETS:,}. "
                 "Lower k, or use Dartboard"
             )
-        log_values = pool.log_weights + pool.kernel.log_rows(pool.row_of)
+        log_values = pool.log_weights + pool.log_kernel[pool.row_of]
         values = np.exp(log_values - log_values.max())
         seen = values[pool.find(limits.seen)].max(axis=0, initial=0.0)
         forced = set(pool.find(limits.must_include))
@@ -179,6 +180,33 @@ class Exhaustive:
                 best = max(best, (objective, chosen), key=itemgetter(0))
         picks = sorted(best[1], key=lambda c: (-pool.relevance[c], pool.positions[c]))
         return explain_picks(pool, limits, picks, method=self.name, **asdict(self))
+
+
+@np.errstate(all="ignore")
+def explain_picks(
+    pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any
+) -> Selection:
+    """The result of picks that any method made, measured by Dartboard's objective."""
+    pool = pool.without_near_duplicates()
+    objective = Objective(pool.log_weights, pool.log_kernel)
+    for row in (seen := pool.rows_of(limits.seen)):
+        objective.add(row)
+    seen_cover = objective.covered.copy() if seen else None
+    first = float(np.log(objective.alone.max())) if seen else None
+    kept: list[int] = []
+    log_gains: list[float] = []
+    for pick in picks:
+        row = int(pool.row_of[pick])
+        log_gain = float(objective.log_gains(np.array([row]))[0])
+        if limits.stops(log_gain, first):
+            break
+        first = log_gain if first is None else first
+        objective.add(row)
+        kept.append(pick)
+        log_gains.append(log_gain)
+    return explain(
+        pool, limits, kept, objective, log_gains=log_gains, seen_cover=seen_cover, method=method, **parameters
+    )
 
 
 def _allowed(pool: Pool, limits: Limits, chosen: tuple[int, ...]) -> bool:

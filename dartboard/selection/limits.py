@@ -12,6 +12,9 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.pool import Pool
 from dartboard.types import FloatArray, IntArray
 
+RELEVANCE_BELOW = 0.0125
+"""θ: where the gains of all candidates are below this share of P(t|q), the next picks go by relevance."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -34,6 +37,9 @@ class Limits:
             not picked again. Picks that would add nothing are left out, so there may be fewer than k.
         exclude: these are removed from the pool, unless they are ``seen``.
         min_similarity: candidates below this cosine are removed from the pool.
+        relevance_below: once no candidate gains this share of P(t|q), the rest of the picks are the most
+            relevant distinct candidates; 0 goes on by gain to the end. Shared among several questions.
+        relevance_floor: under a token budget, what is below this cosine is not picked by relevance.
 
     Raises:
         ConfigError: neither k nor a budget, a value outside its range, or limits that contradict each other.
@@ -56,6 +62,8 @@ class Limits:
     seen: Sequence[int] = ()
     exclude: Sequence[int] = ()
     min_similarity: float | None = None
+    relevance_below: float = RELEVANCE_BELOW
+    relevance_floor: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("must_include", "seen", "exclude"):
@@ -76,13 +84,16 @@ class Limits:
             raise ConfigError("token_budget and costs go together: a budget needs each candidate's tokens")
         if self.savings and self.costs is None:
             raise ConfigError("savings lower costs: give token_budget and costs, too")
-        if not _real(self.min_gain_share) or not 0.0 <= self.min_gain_share <= 1.0:
-            raise ConfigError(f"min_gain_share must be in [0, 1], got {self.min_gain_share!r}")
+        for name in ("min_gain_share", "relevance_below"):
+            share = getattr(self, name)
+            if not _real(share) or not 0.0 <= share <= 1.0:
+                raise ConfigError(f"{name} must be in [0, 1], got {share!r}", field=name)
         if (self.max_per_source is None) != (self.sources is None):
             raise ConfigError("max_per_source and sources go together: a cap needs each candidate's source")
         _check_caps(self.max_per, self.fields)
-        if self.min_similarity is not None and not _real(self.min_similarity):
-            raise ConfigError(f"min_similarity must be a number, got {self.min_similarity!r}")
+        for name in ("min_similarity", "relevance_floor"):
+            if (least := getattr(self, name)) is not None and not _real(least):
+                raise ConfigError(f"{name} must be a number, got {least!r}", field=name)
         for name in ("exclude", "seen"):
             if both := set(self.must_include) & set(getattr(self, name)):
                 raise ConfigError(f"candidate {min(both)} is both in must_include and in {name}")
@@ -230,9 +241,6 @@ class LimitTracker:
             taken[code] += 1
             if taken[code] >= most:
                 self._open &= code_of != code
-
-
-Gate = LimitTracker  # the name that plug-ins import
 
 
 def _real(value: object) -> bool:

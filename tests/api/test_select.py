@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dartboard.selection import Limits, from_distances, from_embeddings, from_log_probs, select
-from dartboard.selection.dartboard import Dartboard
+from dartboard.selection.greedy import Dartboard
 from tests.api.core_app import BASE, refused, running
 
 RNG = np.random.default_rng(7)

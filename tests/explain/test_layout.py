@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.manifold import smacof
 
 from dartboard.explain.layout import kruskal_stress, radial_layout
-from dartboard.selection.kernels import distances, unit_rows
+from dartboard.selection.kernel import distances
+from dartboard.utils import unit_rows
 from tests.examples import examples
 from tests.selection.pools import topical
 

@@ -25,7 +25,8 @@ from dartboard.selection import (
     select,
     select_many,
 )
-from dartboard.selection.kernels import distances, unit_rows
+from dartboard.selection.kernel import distances
+from dartboard.utils import unit_rows
 from tests.examples import examples
 from tests.selection.pools import topical
 from tests.tea import QUERY as TEA

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.explain.trace import trace
-from dartboard.selection import Dartboard, Limits, from_embeddings, from_log_probs
-from dartboard.selection.explain import explain_picks
+from dartboard.selection import Dartboard, Limits, explain_picks, from_embeddings, from_log_probs
 from tests.examples import examples
 from tests.selection.pools import topical
 
@@ -42,7 +41,7 @@ def boards(draw, most=24):
 @examples(250)
 def test_gains_and_coverage_are_those_of_the_selection(board):
     pool, k = board
-    limits = Limits(k=k)
+    limits = Limits(relevance_below=0, k=k)
     selection = Dartboard().select(pool, limits)
     found = trace(pool, limits, selection)
     assert [step.pick for step in found.steps] == selection.indices.tolist()
@@ -61,7 +60,7 @@ def test_gains_and_coverage_are_those_of_the_selection(board):
 @examples(100)
 def test_any_picks_can_be_followed(board, chance):
     pool, k = board
-    limits = Limits(k=k)
+    limits = Limits(relevance_below=0, k=k)
     picks = chance.sample(range(len(pool)), k)
     selection = explain_picks(pool, limits, picks, method="dartboard")
     for step, pick, gain in zip(trace(pool, limits, selection).steps, picks, selection.gains, strict=True):
@@ -73,10 +72,10 @@ def test_any_picks_can_be_followed(board, chance):
 @examples(60)
 def test_gains_of_all_candidates_follow_the_definition(board):
     pool, k = board
-    limits = Limits(k=k)
+    limits = Limits(relevance_below=0, k=k)
     found = trace(pool, limits, Dartboard().select(pool, limits))
     with mpmath.workdps(60):
-        rows = pool.kernel.log_rows(np.arange(pool.rows))
+        rows = pool.log_kernel
         kernel = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in rows]
         weights = [mpmath.exp(mpmath.mpf(float(x))) for x in pool.log_weights]
         total = mpmath.fsum(weights)
@@ -96,7 +95,7 @@ def test_gains_of_all_candidates_follow_the_definition(board):
 @examples(100)
 def test_a_pick_by_gain_is_never_behind_its_runner_up(board):
     pool, k = board
-    limits = Limits(k=k)
+    limits = Limits(relevance_below=0, k=k)
     for number, step in enumerate(trace(pool, limits, Dartboard().select(pool, limits)).steps):
         assert (step.criterion == "probability") == (number == 0 or step.gains[step.pick] == 0.0) or (
             step.criterion == "gain" and step.gain == 0.0  # too small for a plain number
@@ -121,10 +120,10 @@ def test_a_pick_by_gain_is_never_behind_its_runner_up(board):
 @examples(100)
 def test_covered_by_the_pick_with_the_largest_kernel(board):
     pool, k = board
-    limits = Limits(k=k)
+    limits = Limits(relevance_below=0, k=k)
     selection = Dartboard().select(pool, limits)
     found = trace(pool, limits, selection)
-    logs = pool.kernel.log_rows(pool.row_of[selection.indices])[:, pool.row_of]
+    logs = pool.log_kernel[pool.row_of[selection.indices]][:, pool.row_of]
     for t in range(len(pool)):
         if found.covered_by[t] < 0:
             assert (logs[:, t] == -np.inf).all()
@@ -137,7 +136,7 @@ def test_covered_by_the_pick_with_the_largest_kernel(board):
 
 def test_a_pool_in_single_precision_is_looked_at_in_double():
     query, rows = topical(120, copies=1, noise=0.2)
-    limits = Limits(k=10)
+    limits = Limits(relevance_below=0, k=10)
     pools = [from_embeddings(query, kind, sigma=0.09) for kind in (rows, rows.astype(np.float64))]
     single, double = (trace(pool, limits, Dartboard().select(pool, limits)).steps for pool in pools)
     for one, other in zip(single, double, strict=True):
@@ -149,7 +148,10 @@ def test_a_pool_in_single_precision_is_looked_at_in_double():
 def test_under_a_budget_rivals_are_those_that_still_fit(seed):
     query, rows = topical(40, seed=seed)
     costs = np.random.default_rng(seed).integers(5, 60, len(rows)).astype(float)
-    pool, limits = from_embeddings(query, rows, sigma=0.1), Limits(token_budget=120, costs=costs)
+    pool, limits = (
+        from_embeddings(query, rows, sigma=0.1),
+        Limits(relevance_below=0, token_budget=120, costs=costs),
+    )
     selection = Dartboard().select(pool, limits)
     spent = 0.0
     for step in trace(pool, limits, selection).steps:
@@ -167,7 +169,10 @@ def test_under_a_budget_rivals_are_those_that_still_fit(seed):
 
 def test_what_is_required_or_left_out():
     query, rows = topical(20)
-    pool, limits = from_embeddings(query, rows, sigma=0.1), Limits(k=3, must_include=[7], exclude=[2])
+    pool, limits = (
+        from_embeddings(query, rows, sigma=0.1),
+        Limits(relevance_below=0, k=3, must_include=[7], exclude=[2]),
+    )
     found = trace(pool, limits, Dartboard().select(pool, limits))
     assert found.steps[0].pick == 7 and found.steps[0].criterion == "required"
     assert all(step.gains[2] is None for step in found.steps)
@@ -178,7 +183,7 @@ def test_what_is_required_or_left_out():
 def test_nothing_is_covered_where_no_pick_reaches():
     never = -np.inf
     pool = from_log_probs([-0.1, -3.0, -3.0], [[0.0, never, never], [never, 0.0, never], [never, never, 0.0]])
-    limits = Limits(k=1)
+    limits = Limits(relevance_below=0, k=1)
     found = trace(pool, limits, Dartboard().select(pool, limits))
     assert found.covered_by.tolist() == [0, -1, -1] and found.cover.tolist() == [1.0, 0.0, 0.0]
 
@@ -188,10 +193,10 @@ def test_nothing_is_covered_where_no_pick_reaches():
 def test_after_what_was_seen(board, chance):
     pool, k = board
     seen = chance.sample(range(len(pool)), chance.randint(1, len(pool)))
-    limits = Limits(k=k, seen=seen)
+    limits = Limits(relevance_below=0, k=k, seen=seen)
     selection = Dartboard().select(pool, limits)
     found = trace(pool, limits, selection)
-    logs = pool.kernel.log_rows(pool.row_of[seen])[:, pool.row_of]
+    logs = pool.log_kernel[pool.row_of[seen]][:, pool.row_of]
     np.testing.assert_allclose(found.seen_cover, np.exp(logs.max(axis=0)), rtol=1e-9)
     for step, gain in zip(found.steps, selection.gains, strict=True):
         assert step.criterion == "gain" and step.pick not in seen
@@ -201,13 +206,23 @@ def test_after_what_was_seen(board, chance):
 
 def test_a_page_is_cut_out_of_the_whole():
     query, rows = topical(40)
-    pool, limits = from_embeddings(query, rows, sigma=0.1), Limits(k=6, seen=[3])
+    pool, limits = from_embeddings(query, rows, sigma=0.1), Limits(relevance_below=0, k=6, seen=[3])
     selection = Dartboard().select(pool, limits)
     whole, page = (trace(pool, limits, selection, offset=offset) for offset in (0, 2))
     assert [step.pick for step in page.steps] == [step.pick for step in whole.steps[2:]]
-    earlier = Limits(k=2, seen=[3])
+    earlier = Limits(relevance_below=0, k=2, seen=[3])
     first = trace(pool, earlier, Dartboard().select(pool, earlier))
     np.testing.assert_allclose(page.seen_cover, np.maximum(first.seen_cover, first.cover))
     np.testing.assert_allclose(
         np.maximum(page.cover, page.seen_cover), np.maximum(whole.cover, whole.seen_cover)
     )
+
+
+def test_picks_by_relevance_say_so():
+    query, rows = topical(40, dim=16)
+    pool, limits = from_embeddings(query, rows, sigma=0.3), Limits(k=8, relevance_below=0.05)
+    selection = Dartboard().select(pool, limits)
+    found = trace(pool, limits, selection)
+    turned = selection.by_relevance.tolist()
+    assert any(turned[1:]) and not turned[1]
+    assert [step.criterion == "probability" for step in found.steps] == [True, *turned[1:]]

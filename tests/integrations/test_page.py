@@ -8,7 +8,7 @@ from pathlib import Path
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 from dartboard.integrations import models, rerank
-from dartboard.selection.auto_sigma import SMALLEST_POOL
+from dartboard.selection.kernel import SMALLEST_POOL
 from tests.tea import QUERY, TEXTS
 
 ROOT = Path(__file__).parents[2]

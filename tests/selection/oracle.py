@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import mpmath
 import numpy as np
 
-TIE = mpmath.mpf("1e-9")
+TIE, REPEATED = mpmath.mpf("1e-9"), mpmath.mpf("0.99")
 
 
 def scaled_cosine(query, embeddings):
@@ -37,11 +37,12 @@ def mixture(to_queries, weights, sigma: float):
 
 
 def greedy(
-    to_query, pairwise, sigma: float, k: int, *, weight=None, seen: Sequence[int] = ()
+    to_query, pairwise, sigma: float, k: int, *, weight=None, seen: Sequence[int] = (), relevance_below=0.0
 ) -> tuple[list[int], list[mpmath.mpf], mpmath.mpf]:
     """Picks, gains, and what all candidates cover. Ties go to the more probable, then to the earlier.
 
-    ``weight`` are target probabilities from elsewhere; ``seen`` are covered first, and are no picks.
+    ``weight`` are target probabilities from elsewhere; ``seen`` are covered first, and are no picks. Where no
+    gain reaches ``relevance_below`` of the total, the most probable that no pick all but repeats is next.
     """
     with mpmath.workdps(60):
         spread = 2 * mpmath.mpf(sigma) ** 2
@@ -62,6 +63,8 @@ def greedy(
             else:
                 top = max(gain.values())
                 level = [c for c in gain if gain[c] >= top * (1 - TIE)]
+                if 0 < top < relevance_below * mpmath.fsum(weight):
+                    level = [c for c in gain if gain[c] > 0 and covered[c] <= REPEATED] or level
                 best = max(level, key=lambda c: (weight[c], -c))
             picks.append(best)
             gains.append(gain[best])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dartboard.selection import from_embeddings
-from dartboard.selection.adjacency import spread_to_neighbours
+from dartboard.selection.pool import spread_to_neighbours
 from tests.selection.pools import topical
 
 QUERY, VECTORS = topical(6, seed=3, copies=1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import METHODS, Dartboard, Limits, from_embeddings, select, select_many
-from dartboard.selection.kernels import unit_rows
+from dartboard.utils import unit_rows
 from tests.examples import examples
 from tests.selection.pools import topical
 from tests.selection.test_properties import SIGMA, pools

@@ -39,7 +39,7 @@ from dartboard.evaluation.questions import Question, Triage
 from dartboard.evaluation.registry import check_names, choose
 from dartboard.evaluation.runner import answer as answered
 from dartboard.selection import Dartboard
-from dartboard.selection.kernels import Auto
+from dartboard.selection.kernel import Auto
 
 _METRIC = r"^[a-z_0-9]+(@[1-9][0-9]{0,2})?$"
 _SYSTEM = (

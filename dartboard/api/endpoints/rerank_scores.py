@@ -23,9 +23,10 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Limits, Selection, from_embeddings
-from dartboard.selection.kernels import Auto, unit_rows
-from dartboard.selection.methods import method_of
+from dartboard.selection.kernel import Auto
+from dartboard.selection.select import method_of
 from dartboard.types import FloatArray
+from dartboard.utils import unit_rows
 
 _LETTERS_A_TOKEN = 64
 """A text is looked at no further than this: the words of all of it would take ten times its size."""

@@ -25,7 +25,7 @@ from dartboard.selection import (
     from_log_probs,
     log_softmax,
 )
-from dartboard.selection.methods import method_of
+from dartboard.selection.select import method_of
 from dartboard.types import FloatArray
 
 Numbers = SkipValidation[list[float]]

@@ -40,7 +40,7 @@ from dartboard.integrations.mcp.answers import (
 from dartboard.integrations.mcp.open_index import OpenIndex
 from dartboard.plugins import names
 from dartboard.search_options import SearchOptions, declared_options
-from dartboard.selection.methods import METHODS
+from dartboard.selection.select import METHODS
 from dartboard.stores.base import iterate_metadata
 from dartboard.stores.filters import Equal
 from dartboard.version import __version__

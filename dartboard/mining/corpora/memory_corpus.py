@@ -23,10 +23,10 @@ from dartboard.ingest import Document as Read
 from dartboard.lexical import BM25Index
 from dartboard.mining.corpora.base import Document
 from dartboard.selection import from_embeddings
-from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.kernels import unit_rows
+from dartboard.selection.greedy import Dartboard
 from dartboard.selection.limits import Limits
 from dartboard.types import FloatArray
+from dartboard.utils import unit_rows
 
 TRIAGE = 100
 """From so many nearest documents Dartboard selects."""

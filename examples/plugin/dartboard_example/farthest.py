@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dartboard.selection import Limits, Pool, Selection
-from dartboard.selection.explain import explain_picks
-from dartboard.selection.limits import Gate
+from dartboard.selection import Limits, LimitTracker, Pool, Selection, explain_picks
 from dartboard.types import FloatArray
 
 
@@ -23,7 +21,7 @@ class Farthest:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query; every limit of dartboard holds."""
         pool = limits.apply(pool)
-        gate = Gate(pool, limits)
+        gate = LimitTracker(pool, limits)
         most = len(pool) if limits.k is None else min(limits.k, len(pool))
         forced = pool.find(limits.must_include)
         closest = np.full(int(pool.row_of.max()) + 1, -np.inf)
@@ -33,11 +31,11 @@ class Farthest:
             pick = forced[number] if number < len(forced) else _farthest(pool, gate, closest)
             gate.admit(pick)
             picks.append(pick)
-            np.maximum(closest, pool.kernel.similarities(int(pool.row_of[pick])), out=closest)
+            np.maximum(closest, pool.closeness[pool.row_of[pick]], out=closest)
         return explain_picks(pool, limits, picks, method=self.name)
 
 
-def _farthest(pool: Pool, gate: Gate, closest: FloatArray) -> int:
+def _farthest(pool: Pool, gate: LimitTracker, closest: FloatArray) -> int:
     """Of the candidates that may be picked, the least like any pick; the more relevant of equals."""
     order = pool.by_relevance()
     allowed = order[gate.open_candidates()[order]]

@@ -18,12 +18,18 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.kernels import Auto, check_sigma
+from dartboard.selection.greedy import Dartboard
+from dartboard.selection.kernel import Auto, check_sigma
 from dartboard.selection.limits import Limits
-from dartboard.selection.pool import Pool
-from dartboard.selection.pool_builders import check_rankings, from_embeddings, log_softmax, with_lowest
-from dartboard.selection.questions import check_weights, dimensions_of
+from dartboard.selection.pool import (
+    Pool,
+    check_rankings,
+    check_weights,
+    dimensions_of,
+    from_embeddings,
+    log_softmax,
+    with_lowest,
+)
 from dartboard.selection.result import Selection
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix, check_matrix
 from dartboard.wrong_names import right_name
@@ -105,7 +111,7 @@ def select(
             by default the most relevant one.
         limits: the fields of :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``,
             ``max_per_source`` with ``sources``, ``max_per`` with ``fields``, ``must_include``, ``exclude``,
-            ``min_similarity``.
+            ``min_similarity``, ``relevance_below``.
 
     Returns:
         An index into the candidates (``frame.iloc[select(frame["embedding"], query)]``) that also says what
@@ -152,7 +158,6 @@ def select(
     elif seen is not None:
         positions: Any = seen if isinstance(seen, Iterable) else [seen]
         bounds = replace(bounds, seen=positions)
-    check_page(offset, len(vectors) - len(bounds.seen))
     with threads_for(len(vectors)):
         if texts is not None:
             groups = candidate_groups(vectors, texts)
@@ -191,19 +196,6 @@ def with_pages_before(limits: Limits, offset: int, method: Method) -> Limits:
     if isinstance(method, Exhaustive):
         raise ConfigError("exhaustive has no pages: its best 10 need not begin with its best 5")
     return replace(limits, k=limits.k + int(offset))
-
-
-def check_page(offset: int, candidates: int) -> None:
-    """Whether any candidate is left for a page.
-
-    Raises:
-        InvalidInputError: the page begins after the last candidate.
-    """
-    if offset and offset >= candidates:
-        raise InvalidInputError(
-            f"offset {offset} is beyond the {candidates} candidates: give a smaller one, or more candidates "
-            "(triage_k) from the first page on"
-        )
 
 
 def _after_candidates(limits: Limits, n: int, seen: int) -> Limits:
