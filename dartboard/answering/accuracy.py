@@ -143,7 +143,7 @@ def plan_of(dataset: Dataset, runs: Runs, query_ids: Sequence[str], k: int) -> P
     cases = {query_id: known[query_id] for query_id in query_ids if query_id in known}
     if not cases:
         raise ConfigError(
-            f"data set {dataset.name!r} knows no answers: they can be measured on RGB, HotpotQA, MuSiQue, "
+            f"data set {dataset.name!r} knows no answers: they can be measured on RGB, "
             "and on mined or BEIR sets whose queries have answers"
         )
     documents = {chunk.id: Document(heading_of(chunk.metadata), chunk.text) for chunk in dataset.chunks}

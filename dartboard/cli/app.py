@@ -15,7 +15,7 @@ from dartboard.cli.ask import ask
 from dartboard.cli.calibrate import calibrate
 from dartboard.cli.console import forward_warnings
 from dartboard.cli.context import context
-from dartboard.cli.datasets import datasets
+from dartboard.cli.datasets import app as datasets
 from dartboard.cli.demo import demo
 from dartboard.cli.doctor import doctor
 from dartboard.cli.duplicates import duplicates
@@ -51,7 +51,7 @@ app.command(short_help="Make a collection from a snapshot.")(restore)
 app.command(short_help="Check that everything works, and say how to mend it.")(doctor)
 app.command(short_help="Show every setting and where it comes from.")(config)
 app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
-app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
+app.add_typer(datasets, name="datasets", short_help="List the data sets that are there; make synthetic ones.")
 app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)
 app.command(short_help="Serve an index over HTTP, with a playground.")(serve)
 app.command(short_help="Serve an index to language models, as tools (MCP).")(mcp)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import CollectionOption, DataOption, configured, opened
+from dartboard.cli.common_options import CollectionOption, DataOption, DownloadOption, configured, opened
 from dartboard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def calibrate(
         str, typer.Option(metavar="NAME", help="A data set by name (see dartboard datasets) or path.")
     ],
     data: DataOption = None,
+    download: DownloadOption = False,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the calibration, as JSON.")
     ] = None,
@@ -107,7 +108,7 @@ def calibrate(
             engine.collection  # noqa: B018 - it has to be there
     model = load_model(messages())
     with progress_bar() as listen:
-        loaded = load_dataset(dataset, data, model, progress=listen, paths=True)
+        loaded = load_dataset(dataset, data, model, progress=listen, fetch=download, paths=True)
         labelled = room.labelled_by(loaded)
         counted = room.measure_for(labelled, None if measure is None else measure.value)
         held = len(loaded.queries) - len(loaded.queries) // 2

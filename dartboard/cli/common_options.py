@@ -79,6 +79,10 @@ DataOption = Annotated[
         metavar="DIR", help="Folder of data sets; by default what DARTBOARD_DATA names, else ./data."
     ),
 ]
+DownloadOption = Annotated[
+    bool,
+    typer.Option("--download", help="Fetch a public data set that is not in the folder; some are large."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -15,21 +15,28 @@ if TYPE_CHECKING:
     from dartboard.datasets.catalogue import DatasetInfo
 
 
+app = typer.Typer(invoke_without_command=True)
+"""``dartboard datasets`` lists; ``dartboard datasets make`` makes one."""
+
+
+@app.callback()
 def datasets(
+    context: typer.Context,
     data: DataOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, not a table.")] = False,
 ) -> None:
     """List the data sets that are there, with their sizes.
 
     Three synthetic ones are always there. All others lie in one folder: BEIR folders, the official files
-    of MS MARCO, RGB, HotpotQA and MuSiQue, and retrieval_dataset.yaml from mining. In Python, load_dataset
-    takes the names shown here, and fetches well-known ones that are missing.
+    of MS MARCO and RGB, and retrieval_dataset.yaml from mining. In Python, load_dataset takes the names
+    shown here, and fetches well-known ones that are missing.
 
     \b
     Examples:
       dartboard datasets
       dartboard datasets --data ~/benchmarks
       dartboard datasets --json | python -m json.tool
+      dartboard datasets make synthetic_clustered --out clustered
 
     \b
     In Python:
@@ -40,6 +47,8 @@ def datasets(
     Environment:
       DARTBOARD_DATA    folder of data sets, instead of ./data
     """
+    if context.invoked_subcommand is not None:
+        return
     # What only a run needs is imported here: --help stays quick.
     from dartboard.datasets.catalogue import data_root, list_datasets
 
@@ -56,6 +65,42 @@ def datasets(
     for info in found:
         if info.problem:
             warn(info.problem)
+
+
+@app.command()
+def make(
+    name: Annotated[
+        str, typer.Argument(help="synthetic_clustered, synthetic_query_focused or synthetic_adversarial.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The new folder, in BEIR's layout.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same data set.")] = 42,
+) -> None:
+    """Make a synthetic data set as a BEIR folder, with its vectors beside the texts.
+
+    \b
+    Examples:
+      dartboard datasets make synthetic_query_focused --out focused
+      dartboard datasets make synthetic_adversarial --out adversarial --seed 7
+    """
+    from dartboard.cli.console import results
+    from dartboard.datasets import make_adversarial, make_clustered, make_query_focused, write_beir
+    from dartboard.datasets.beir import as_text, write_vectors
+    from dartboard.datasets.synthetic import SyntheticDatasetConfig
+
+    config = SyntheticDatasetConfig(random_seed=seed)
+    makers = {
+        "synthetic_adversarial": lambda: make_adversarial(seed=seed),
+        "synthetic_clustered": lambda: make_clustered(config),
+        "synthetic_query_focused": lambda: make_query_focused(config),
+    }
+    if name not in makers:
+        raise typer.BadParameter(f"unknown data set {name!r}: choose one of {', '.join(makers)}")
+    if out.exists() and any(out.iterdir()):
+        raise typer.BadParameter(f"--out {out} is not empty: give a new folder")
+    made = makers[name]()
+    write_beir(as_text(made), out)
+    write_vectors(made, out)
+    results().print(f"{len(made.chunks)} passages, {len(made.queries)} queries: {out}", soft_wrap=True)
 
 
 def _draw(console: "Console", found: "Sequence[DatasetInfo]", root: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import spelled_out
+from dartboard.cli.common_options import DownloadOption, spelled_out
 from dartboard.cli.ray_cluster import RayOption, answering_elsewhere
 from dartboard.errors import ConfigError, MissingExtraError
 
@@ -110,6 +110,7 @@ def evaluate(
         Path | None,
         typer.Option(metavar="DIR", help="Folder of data sets; else DARTBOARD_DATA, else ./data."),
     ] = None,
+    download: DownloadOption = False,
     triage_k: Annotated[int, typer.Option(help="Candidates that systems choose from.", min=1)] = 100,
     copies: Annotated[
         str, typer.Option(metavar="NUMBERS", help="Near-copies of each chunk to try with; 0 for none.")
@@ -192,7 +193,7 @@ def evaluate(
     from dartboard.engine import load_settings
 
     with answering_elsewhere(load_settings({"ray": ray}).settings.ray, config.retrievers) as remote:
-        _run(config, data, remote, asking, resume=resume)
+        _run(config, data, remote, asking, download=download, resume=resume)
 
 
 def _run(
@@ -201,6 +202,7 @@ def _run(
     remote: "RemoteRunner | None",
     asking: AnswerOptions,
     *,
+    download: bool,
     resume: bool,
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
@@ -223,7 +225,7 @@ def _run(
 
             for name in config.datasets:
                 model = None if name in _WITHOUT_MODEL else load_model(messages())
-                dataset = load_dataset(name, data, model, progress=listen, paths=True)
+                dataset = load_dataset(name, data, model, progress=listen, fetch=download, paths=True)
                 texts[dataset.name] = dict(zip(dataset.query_ids, dataset.queries, strict=True))
                 if asking.answers is not None:
                     asking.check(dataset)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dartboard.datasets.msmarco import load_msmarco
     from dartboard.datasets.near_copies import with_redundancy
     from dartboard.datasets.preparation import PreparedDataset, prepare, prepare_on_disk, progress_bar
-    from dartboard.datasets.question_answering import load_hotpotqa, load_musique, load_rgb
+    from dartboard.datasets.rgb import load_rgb
     from dartboard.datasets.synthetic import SyntheticDatasetConfig, make_clustered, make_query_focused
     from dartboard.datasets.text_dataset import Passage, PassageStream, TextDataset, embedded_text
     from dartboard.datasets.trec import (
@@ -36,7 +36,7 @@ _MODULES = {
     "msmarco": ("load_msmarco",),
     "near_copies": ("with_redundancy",),
     "preparation": ("PreparedDataset", "prepare", "prepare_on_disk", "progress_bar"),
-    "question_answering": ("load_hotpotqa", "load_musique", "load_rgb"),
+    "rgb": ("load_rgb",),
     "synthetic": ("SyntheticDatasetConfig", "make_clustered", "make_query_focused"),
     "text_dataset": ("Passage", "PassageStream", "TextDataset", "embedded_text"),
     "trec": ("read_qrels", "read_run", "read_subtopics", "write_qrels", "write_run", "write_subtopics"),
@@ -54,10 +54,8 @@ __all__ = [
     "list_datasets",
     "load_beir",
     "load_dataset",
-    "load_hotpotqa",
     "load_mined",
     "load_msmarco",
-    "load_musique",
     "load_rgb",
     "load_text",
     "make_adversarial",

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dartboard.datasets.records import first_existing, json_lines, need_file
 from dartboard.datasets.text_dataset import (
     Groups,
@@ -32,6 +34,7 @@ from dartboard.datasets.trec import (
     write_subtopics,
 )
 from dartboard.errors import DatasetError
+from dartboard.types import Dataset
 
 DEFAULT_SPLIT = "test"
 
@@ -113,6 +116,26 @@ def write_beir(dataset: TextDataset, path: str | Path, split: str = DEFAULT_SPLI
         _write_rows(
             folder / "pools.jsonl", ({"_id": query, "pool": ids} for query, ids in dataset.pools.items())
         )
+
+
+def as_text(dataset: Dataset) -> TextDataset:
+    """The texts and the ground truth of a data set with vectors, to be written as a folder."""
+    known = dataset.metadata
+    return TextDataset(
+        name=dataset.name,
+        passages=[Passage(one.id, one.text, one.metadata.get("title", "")) for one in dataset.chunks],
+        queries=dict(zip(dataset.query_ids, dataset.queries, strict=True)),
+        qrels=known.get("qrels") or {q: dict.fromkeys(ids, 1) for q, ids in dataset.ground_truth.items()},
+        facets=known.get("facets", {}),
+        kernels=known.get("kernels", {}),
+    )
+
+
+def write_vectors(dataset: Dataset, path: str | Path) -> None:
+    """Beside a folder's texts, their vectors in the order of the files: ``corpus.npy``, ``queries.npy``."""
+    folder = Path(path)
+    np.save(folder / "corpus.npy", np.stack([one.embedding for one in dataset.chunks]))
+    np.save(folder / "queries.npy", np.asarray(dataset.metadata["query_embeddings"], dtype=np.float32))
 
 
 def splits_of(folder: Path) -> list[str]:

@@ -17,8 +17,8 @@ from dartboard.datasets.adversarial import KINDS, make_adversarial, read_cases
 from dartboard.datasets.download import SOURCES, download
 from dartboard.datasets.mined import load_mined
 from dartboard.datasets.preparation import Listener, prepare
-from dartboard.datasets.question_answering import load_hotpotqa, load_musique, load_rgb
 from dartboard.datasets.records import count_lines, first_existing
+from dartboard.datasets.rgb import load_rgb
 from dartboard.datasets.synthetic import (
     DEFAULT_QUERIES,
     SyntheticDatasetConfig,
@@ -33,29 +33,28 @@ from dartboard.types import Dataset
 
 ROOT_VARIABLE = "DARTBOARD_DATA"
 
-Format = Literal["beir", "msmarco", "rgb", "hotpotqa", "musique", "mined", "synthetic"]
+Format = Literal["beir", "msmarco", "rgb", "mined", "synthetic"]
 
 _FOLDERS = {"beir": beir, "msmarco": msmarco}
 """Formats that are folders with splits."""
 
 _FILES: dict[Format, Callable[[Path], TextDataset]] = {
     "rgb": load_rgb,
-    "hotpotqa": load_hotpotqa,
-    "musique": load_musique,
     "mined": load_mined,
 }
 """Formats that are single files."""
 
 _PATTERNS: dict[str, Format] = {
-    "hotpot_*.json": "hotpotqa",
-    "musique_*.jsonl": "musique",
     "retrieval_dataset*.y*ml": "mined",
     "en.json": "rgb",
     "en_*.json": "rgb",
     "zh.json": "rgb",
     "zh_*.json": "rgb",
 }
-_SYNTHETIC: dict[str, Callable[[EmbeddingModel | None], Dataset]] = {
+ALIASES = {"msmarco_dev": ("msmarco", msmarco.DEFAULT_SPLIT)}
+"""The specification's names that are a split of another: the data set and its split."""
+
+SYNTHETIC: dict[str, Callable[[EmbeddingModel | None], Dataset]] = {
     "synthetic_adversarial": make_adversarial,
     "synthetic_clustered": lambda _: make_clustered(),
     "synthetic_query_focused": lambda _: make_query_focused(),
@@ -95,7 +94,7 @@ def load_dataset(
 
         dataset = load_dataset("synthetic_clustered")
     """
-    if make := _SYNTHETIC.get(name):
+    if make := SYNTHETIC.get(name):
         return make(model)
     text = load_text(name, root, split=split, progress=progress, fetch=fetch, paths=paths)
     return prepare(text, model, cache_dir=cache_dir, progress=progress)
@@ -113,6 +112,8 @@ def load_text(
     """Like :func:`load_dataset`, without embeddings; synthetic data sets have no text form."""
     folder = data_root(root)
     there = {entry.name: entry for entry in find_datasets(folder)}
+    if name not in there and name in ALIASES:
+        name, split = ALIASES[name][0], split or ALIASES[name][1]
     if name not in there and fetch and name in SOURCES:
         download(name, folder, progress=progress)
         there = {entry.name: entry for entry in find_datasets(folder)}
@@ -201,7 +202,7 @@ def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
     sizes = [(texts, len(cases)), (chunks, DEFAULT_QUERIES), (chunks, config.num_clusters)]
     listed = [
         DatasetInfo(name=name, num_chunks=count, num_queries=queries, type="synthetic", format="synthetic")
-        for name, (count, queries) in zip(_SYNTHETIC, sizes, strict=True)
+        for name, (count, queries) in zip(SYNTHETIC, sizes, strict=True)
     ]
     for entry in find_datasets(root):
         count = queries = 0
@@ -285,7 +286,8 @@ def _recognise(path: Path) -> Iterator[DatasetEntry]:
 
 def _format_of(file: Path) -> Format | None:
     name = file.name.removesuffix(".gz")
-    return next((found for pattern, found in _PATTERNS.items() if fnmatch(name, pattern)), None)
+    found = next((kind for pattern, kind in _PATTERNS.items() if fnmatch(name, pattern)), None)
+    return None if found == "mined" and name != file.name else found  # a packed one cannot be read
 
 
 def _advice(name: str, folder: Path, there: list[str]) -> str:
@@ -302,9 +304,10 @@ def _advice(name: str, folder: Path, there: list[str]) -> str:
             return f" in {folder}: {name} is there, but is none in a known format: make it {_BEIR_FOLDER}"
     target = folder / (Path(name).name if Path(name).is_absolute() else name)
     advice = (
-        f"put {SOURCES[name].layout} into {target}, or allow the download"
+        f"put {SOURCES[name].layout} into {target}, or allow the download (fetch=True; on the command "
+        "line --download)"
         if name in SOURCES
         else f"put it into {target} as {_BEIR_FOLDER}, "
         f"or give another folder (now {folder}, {ROOT_VARIABLE} sets it)"
     )
-    return f": {advice}. There are: {', '.join([*there, *_SYNTHETIC])}"
+    return f": {advice}. There are: {', '.join([*there, *SYNTHETIC])}"

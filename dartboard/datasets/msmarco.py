@@ -7,7 +7,8 @@
     qrels.<split>.tsv | .txt | .trec      query, 0, passage, grade
 
 The file names of the TREC Deep Learning tracks work too: ``msmarco-test2019-queries.tsv`` and
-``2019qrels-pass.txt`` are split ``dl19-passage``, and those of 2020 ``dl20-passage``.
+``2019qrels-pass.txt`` are split ``dl19-passage``, and those of 2020 ``dl20-passage``. There, precision,
+recall, MAP and MRR count grades from 2 on, as the track does.
 """
 
 import hashlib
@@ -69,8 +70,13 @@ def load_msmarco(
         ),
         queries={query_id: texts[query_id] for query_id in kept},
         qrels=kept,
-        metadata={"type": "real", "split": split, "distractors": distractors},
+        metadata={"type": "real", "split": split, "distractors": distractors} | _level(split),
     )
+
+
+def _level(split: str) -> dict[str, int]:
+    """The tracks of TREC count a passage as relevant from grade 2 on."""
+    return {"least_grade": 2} if split in _TRACKS else {}
 
 
 def read_collection(path: Path) -> Iterator[Passage]:

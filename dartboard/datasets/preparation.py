@@ -34,7 +34,6 @@ from dartboard.datasets.text_dataset import (
     relevant_ids,
     truth_in_chunks,
 )
-from dartboard.datasets.vector_log import VectorLog
 from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.cache import default_cache_path
 from dartboard.embeddings.vectors import Vectors
@@ -44,7 +43,7 @@ from dartboard.ingest import ChunkingConfig, Document, chunk
 from dartboard.ingest import clean as clean_text
 from dartboard.types import Chunk, Dataset
 
-FORMAT = 1
+FORMAT = 2
 
 Listener = Callable[[str, int, int | None], None]
 """Called with ``(step, done, total)``; ``total`` is None while it is unknown."""
@@ -52,8 +51,6 @@ Listener = Callable[[str, int, int | None], None]
 logger = logging.getLogger(__name__)
 
 _CHUNKS = "pieces.jsonl"
-_BATCHES_A_BLOCK = 4
-"""A killed run loses at most one block; each block is one flushed write."""
 _REPORT_EVERY = 1000
 
 
@@ -120,12 +117,19 @@ def prepare_on_disk(
     root = default_cache_path().parent / "datasets" if cache_dir is None else Path(cache_dir)
     root.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", text_dataset.name).strip(".") or "unnamed"
-    with file_lock(root / f"{name}.lock"):
-        part = root / f"{name}.part"
-        split = partial(_split, clean=clean, max_words=max_words)
-        count, digest, chunk_ids = _write_chunks(text_dataset, part, split, listen)
-        if not count:
-            raise DatasetError(f"data set {text_dataset.name!r} has no passage with text: nothing to embed")
+    lock, part = root / f"{name}.lock", root / f"{name}.part"
+    with file_lock(lock):
+        try:
+            split = partial(_split, clean=clean, max_words=max_words)
+            count, digest, chunk_ids = _write_chunks(text_dataset, part, split, listen)
+            if not count:
+                raise DatasetError(
+                    f"data set {text_dataset.name!r} has no passage with text: nothing to embed"
+                )
+        except DatasetError:
+            part.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
+            raise
         key = _digest(str(FORMAT), digest, model.fingerprint, str(model.embedding_dim))
         folder = root / f"{name}-{key}"
         folder.mkdir(exist_ok=True)
@@ -141,23 +145,27 @@ def prepare_on_disk(
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         query_ids = reachable_queries(text_dataset, chunk_ids)
         queries = [text_dataset.queries[query_id] for query_id in query_ids]
+        texts = (embedded_text(one.text, one.title) for one in _read_chunks(folder / _CHUNKS))
+        dim = model.embedding_dim
         return PreparedDataset(
             text=text_dataset,
             folder=folder,
             chunk_ids=chunk_ids,
             vectors=_embed(
-                VectorLog(folder / "passages.f32", model.embedding_dim),
-                (embedded_text(one.text, one.title) for one in _read_chunks(folder / _CHUNKS)),
-                partial(model.encode_documents, batch_size=batch_size),
-                _BATCHES_A_BLOCK * batch_size,
+                folder / "passages.f32",
+                (count, dim),
+                texts,
+                model.encode_documents,
+                batch_size,
                 lambda done: listen("Embedding passages", done, count),
             ),
             query_ids=query_ids,
             query_vectors=_embed(
-                VectorLog(folder / f"queries-{_digest(*queries)}.f32", model.embedding_dim),
+                folder / f"queries-{_digest(*queries)}.f32",
+                (len(queries), dim),
                 queries,
-                partial(model.encode_queries, batch_size=batch_size),
-                _BATCHES_A_BLOCK * batch_size,
+                model.encode_queries,
+                batch_size,
                 lambda done: listen("Embedding queries", done, len(queries)),
             ),
             model_name=model.name,
@@ -198,7 +206,7 @@ class PreparedDataset:
             name=self.text.name,
             chunks=list(self.chunks()),
             queries=[self.text.queries[query_id] for query_id in self.query_ids],
-            ground_truth=relevant_ids(truth["qrels"]),
+            ground_truth=relevant_ids(truth["qrels"], metadata.get("least_grade", 1)),
             metadata=metadata,
             query_ids=self.query_ids,
         )
@@ -312,19 +320,36 @@ def _repeated_id(
 
 
 def _embed(
-    log: VectorLog,
+    path: Path,
+    shape: tuple[int, int],
     texts: Iterable[str],
     encode: Callable[..., Vectors],
-    block: int,
+    batch_size: int,
     hear: Callable[[int], None],
 ) -> Vectors:
-    """The vectors of all texts; missing ones are encoded and appended to the log block by block."""
-    hear(log.count)
-    waiting = islice(iter(texts), log.count, None)
-    while some := list(islice(waiting, block)):
-        done = log.count
-        log.append(encode(some, progress=lambda finished, done=done: hear(done + finished)))
-    return log.read()
+    """The vectors of all texts, ``shape``, memory-mapped; those of an earlier run are not encoded again.
+
+    The file has its full size from the start, and a counter beside it says how many rows are finished: a
+    killed run loses at most one batch.
+    """
+    counter = path.with_suffix(".count")
+    if not shape[0]:
+        return np.empty(shape, dtype=np.float32)
+    size = shape[0] * shape[1] * 4
+    known = path.exists() and path.stat().st_size == size and counter.exists()
+    done = int(counter.read_text()) if known else 0
+    hear(done)
+    if done < shape[0]:
+        rows = np.memmap(path, dtype="<f4", mode="r+" if known else "w+", shape=shape)
+        waiting = islice(iter(texts), done, None)
+        while some := list(islice(waiting, batch_size)):
+            rows[done : done + len(some)] = encode(some, batch_size=batch_size)
+            rows.flush()
+            done += len(some)
+            counter.with_suffix(".new").write_text(f"{done}\n")
+            counter.with_suffix(".new").replace(counter)
+            hear(done)
+    return np.asarray(np.memmap(path, dtype="<f4", mode="r", shape=shape))
 
 
 def _digest(*parts: str) -> str:

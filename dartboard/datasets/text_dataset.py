@@ -197,9 +197,12 @@ def truth_in_chunks(
     }
 
 
-def relevant_ids(qrels: Qrels) -> Groups:
-    """The ``ground_truth`` of a data set: passages with a grade above 0."""
-    return {query_id: _relevant(judged) for query_id, judged in qrels.items()}
+def relevant_ids(qrels: Qrels, least_grade: int = 1) -> Groups:
+    """The ``ground_truth`` of a data set: passages with this grade or more."""
+    return {
+        query_id: [one for one, grade in judged.items() if grade >= least_grade]
+        for query_id, judged in qrels.items()
+    }
 
 
 def _unreachable(text: TextDataset, wanted: set[str], chunk_ids: Mapping[str, list[str]]) -> Groups:

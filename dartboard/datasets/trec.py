@@ -9,6 +9,7 @@ run                     ``query Q0 passage rank score tag``
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,12 @@ from typing import Literal
 from dartboard.datasets.records import Place, lines
 from dartboard.datasets.text_dataset import Facets, Qrels
 from dartboard.errors import ConfigError, DatasetError
+
+MOST_GRADE = 100
+"""Gains are two to the power of a grade."""
+
+_DIGITS = 9
+"""Of a rank or a grade."""
 
 Ranking = Sequence[str] | Mapping[str, float]
 """Ids best first, or ids with scores."""
@@ -43,6 +50,8 @@ def read_qrels(path: str | Path) -> Qrels:
         if place.line == 1 and len(parts) == 3 and math.isnan(_number(grade)):
             continue  # BEIR's header
         known = qrels.setdefault(query_id, {}).setdefault(passage_id, _integer(place, "grade", grade))
+        if abs(known) > MOST_GRADE:
+            raise place.error(f"grade must be at most {MOST_GRADE}, got {grade}")
         if known != int(grade):
             raise place.error(
                 f"query {query_id!r} and passage {passage_id!r} are judged {grade}, but {known} before"
@@ -148,6 +157,8 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
 def write_run(run: Mapping[str, Ranking], path: str | Path, *, tag: str = "dartboard") -> None:
     """Write rankings: ids with scores, or lists of ids, best first.
 
+    White space in an id ends a column of the format, so it is written as ``%20``.
+
     A list has no scores, and tools sort by score. So the first of n passages gets score n and the last gets
     1; every tool then reads the same order.
 
@@ -156,7 +167,7 @@ def write_run(run: Mapping[str, Ranking], path: str | Path, *, tag: str = "dartb
         path: The file to write.
         tag: The name of the run, in the last column.
     """
-    written = []
+    written, name = [], _spaceless(tag)
     for query_id, ranking in run.items():
         if isinstance(ranking, Mapping):
             scored = _by_score(ranking)
@@ -167,7 +178,9 @@ def write_run(run: Mapping[str, Ranking], path: str | Path, *, tag: str = "dartb
         for rank, (passage_id, score) in enumerate(scored, start=1):
             if not math.isfinite(score):
                 raise DatasetError(f"run of query {query_id!r}: passage {passage_id!r} has score {score}")
-            written.append(f"{_word(query_id)} Q0 {_word(passage_id)} {rank} {float(score)!r} {_word(tag)}")
+            written.append(
+                f"{_spaceless(query_id)} Q0 {_spaceless(passage_id)} {rank} {float(score)!r} {name}"
+            )
     _write(path, written)
 
 
@@ -184,8 +197,9 @@ def _columns(path: Path) -> Iterator[tuple[Place, list[str]]]:
 
 def _integer(place: Place, name: str, text: str) -> int:
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
-        raise place.error(f"{name} must be a whole number, got {text!r}")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        shown = text if len(text) <= 2 * _DIGITS else f"{text[:_DIGITS]}…"
+        raise place.error(f"{name} must be a whole number of at most {_DIGITS} digits, got {shown!r}")
     return int(text)
 
 
@@ -202,6 +216,12 @@ def _word(text: str) -> str:
     if text.split() != [text]:
         raise DatasetError(f"{text!r} has white space or is empty: TREC files cannot hold it")
     return text
+
+
+def _spaceless(text: str) -> str:
+    if not text:
+        raise DatasetError("an id is empty: TREC files cannot hold it")
+    return re.sub(r"\s", "%20", text)
 
 
 def _tab_safe(text: str) -> str:

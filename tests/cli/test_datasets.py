@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from dartboard.cli import main
-from dartboard.datasets import list_datasets
+from dartboard.datasets import list_datasets, load_beir, load_dataset
 from tests.cli.running import run
 from tests.datasets.folders import beir_folder, write_text
 
@@ -65,3 +66,24 @@ def test_what_cannot_be_read_is_a_warning(root, capsys):
     assert row.split() == ["broken", "rgb", "?", "?"]
     assert "dartboard: warning: " in captured.err
     assert "en.json, line 1: not JSON" in captured.err
+
+
+@pytest.mark.parametrize("name", ["synthetic_clustered", "synthetic_query_focused", "synthetic_adversarial"])
+def test_a_synthetic_set_is_made_as_a_folder(tmp_path, capsys, name):
+    made = tmp_path / "made"
+    assert main(["datasets", "make", name, "--out", str(made)]) == 0
+    whole, read = load_dataset(name), load_beir(made)
+    assert read.queries == dict(zip(whole.query_ids, whole.queries, strict=True))
+    assert read.qrels == whole.metadata["qrels"] and read.facets == whole.metadata["facets"]
+    vectors = np.load(made / "corpus.npy")
+    assert np.array_equal(vectors, np.stack([one.embedding for one in whole.chunks]))
+    assert main(["datasets", "make", name, "--out", str(made)]) == 2, "it is not empty"
+    assert main(["datasets", "make", "real", "--out", str(tmp_path / "x")]) == 2
+
+
+def test_nothing_is_fetched_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("dartboard.datasets.catalogue.download", lambda *_, **__: pytest.fail("fetched"))
+    asked = ["--dataset", "scifact", "--data", str(tmp_path)]
+    assert main(["eval", *asked, "--out", str(tmp_path / "report")]) == 1
+    assert main(["calibrate", *asked]) == 1
+    assert capsys.readouterr().err.count("--download") == 2

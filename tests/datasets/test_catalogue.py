@@ -1,6 +1,5 @@
 """Data sets by name: listed, sized, loaded, and missing."""
 
-import json
 import subprocess
 import sys
 
@@ -13,7 +12,7 @@ from dartboard.datasets.catalogue import data_root, entry_at, find_datasets, unr
 from dartboard.errors import DatasetError
 from tests.datasets.folders import beir_folder, write_jsonl, write_text
 from tests.datasets.test_mined import GOOD
-from tests.datasets.test_question_sets import HOTPOT, MUSIQUE, RGB
+from tests.datasets.test_rgb import RGB
 from tests.embeddings.hashing_model import HashingModel
 from tests.models import WordBag
 
@@ -28,8 +27,8 @@ def root(tmp_path):
     write_jsonl(root / "rgb" / "en_int.json", RGB)
     write_jsonl(root / "rgb" / "en_fact.json", RGB)
     write_jsonl(root / "rgb_en" / "en.json", RGB)
-    write_text(root / "hotpot_dev_distractor_v1.json", json.dumps(HOTPOT))
-    write_jsonl(root / "musique" / "musique_ans_dev.jsonl", MUSIQUE)
+    (root / "packed").mkdir()
+    (root / "packed" / "retrieval_dataset.yaml.gz").write_bytes(b"packed")
     write_text(root / "adk" / "retrieval_dataset.yaml", GOOD)
     write_text(root / "trec" / "out.test", "nothing that can be searched")
     write_text(root / "README.md", "about it")
@@ -44,9 +43,7 @@ def test_everything_is_listed_with_its_size(root):
         "synthetic_clustered": ("synthetic", 100, 20),
         "synthetic_query_focused": ("synthetic", 100, 5),
         "adk": ("mined", 4, 2),
-        "hotpot_dev_distractor_v1": ("hotpotqa", 4, 2),
         "msmarco": ("msmarco", 2, 1),
-        "musique": ("musique", 3, 1),
         "rgb/en_fact": ("rgb", 6, 2),
         "rgb/en_int": ("rgb", 6, 2),
         "rgb_en": ("rgb", 6, 2),
@@ -54,7 +51,7 @@ def test_everything_is_listed_with_its_size(root):
     }
     assert (listed["tiny"].splits, listed["tiny"].type) == (("test",), "real")
     assert listed["tiny"].as_dict()["path"] == str(root / "tiny")
-    assert unrecognised(root) == ["trec"]
+    assert unrecognised(root) == ["packed", "trec"]
 
 
 def test_listed_sizes_are_those_of_what_is_loaded(root, tmp_path):
@@ -141,6 +138,12 @@ def test_a_path_that_is_no_data_set_says_what_it_is(root, paths):
         load_text(str(root / "trec"), root / "other", paths=paths)
     with pytest.raises(DatasetError, match=r"put it into .*other/nowhere as a BEIR folder"):
         load_text(str(root / "nowhere"), root / "other", paths=paths)
+
+
+def test_the_specifications_name_of_ms_marco(root):
+    assert load_text("msmarco_dev", root).name == "msmarco_dev.small"
+    beir_folder(root, "msmarco_dev")
+    assert load_text("msmarco_dev", root).name == "msmarco_dev", "a folder of that name comes first"
 
 
 def test_synthetic_ones_by_name():

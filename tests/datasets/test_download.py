@@ -1,5 +1,6 @@
 """Downloads from a real server on this machine: whole, resumed, damaged, refused."""
 
+import gzip
 import hashlib
 import http.server
 import io
@@ -18,6 +19,7 @@ from tests.datasets.folders import beir_folder
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append((self.path, self.headers.get("Range")))
+        packs = "gzip" in self.headers.get("Accept-Encoding", "")
         content = self.server.files.get(self.path)
         if content is None:
             self.send_error(404)
@@ -27,9 +29,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(content) - start))
+        sent = gzip.compress(content[start:]) if packs else content[start:]
+        if packs:
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(sent)))
         self.end_headers()
-        self.wfile.write(content[start:])
+        self.wfile.write(sent)
 
     def log_message(self, *_):
         pass
@@ -107,6 +112,18 @@ def test_an_interrupted_download_goes_on(source, server, archive, tmp_path):
     (tmp_path / "scifact" / "scifact.zip.part").write_bytes(archive)
     download("scifact", tmp_path)
     assert not (tmp_path / "scifact" / "scifact.zip.part").exists()
+
+
+def test_a_file_without_a_checksum_is_resumed_from_a_server_that_would_pack_it(
+    server, monkeypatch, tmp_path, caplog
+):
+    content = b'{"id": 1, "query": "Why?", "answer": "x", "positive": ["x"], "negative": []}\n' * 40
+    server.files["/en.json"] = content
+    monkeypatch.setitem(SOURCES, "rgb_en", Source(url=f"{server.url}/en.json", layout="en.json"))
+    (tmp_path / "rgb_en").mkdir()
+    (tmp_path / "rgb_en" / "en.json.part").write_bytes(content[:1000])
+    assert (download("rgb_en", tmp_path) / "en.json").read_bytes() == content
+    assert "no checksum" in caplog.text
 
 
 def test_a_damaged_download_is_thrown_away(source, server, archive, tmp_path):

@@ -5,10 +5,12 @@ import tracemalloc
 
 import pytest
 
-from dartboard.datasets import load_msmarco
+from dartboard.datasets import load_msmarco, prepare
 from dartboard.datasets.msmarco import splits_of
 from dartboard.errors import ConfigError, DatasetError
+from dartboard.evaluation import Judgements, evaluate
 from tests.datasets.folders import write_text
+from tests.embeddings.hashing_model import HashingModel
 
 
 @pytest.fixture
@@ -38,6 +40,19 @@ def test_the_files_of_trec(folder):
     data = load_msmarco(folder, "dl19-passage")
     assert (data.queries, data.qrels) == ({"21": "deep learning"}, {"21": {"5": 3, "6": 0}})
     assert splits_of(folder) == ["dev.small", "dl19-passage"]
+
+
+def test_the_tracks_of_trec_count_from_grade_2_on(folder, tmp_path):
+    write_text(folder / "2019qrels-pass.txt", "21 Q0 5 3\n21 Q0 6 1\n")
+    data = prepare(load_msmarco(folder, "dl19-passage"), HashingModel(), cache_dir=tmp_path / "cache")
+    judgements = Judgements.of(data)
+    assert data.ground_truth == {"21": ["5"]} and judgements.least_grade == 2
+    measures = ["recall@5", "precision@1", "ndcg@1"]
+    assert evaluate({"21": ["6"]}, judgements, measures).of("21") | {"ndcg@1": 0} == dict.fromkeys(
+        measures, 0
+    )
+    assert evaluate({"21": ["6"]}, judgements, measures).of("21")["ndcg@1"] > 0
+    assert "least_grade" not in load_msmarco(folder).metadata
 
 
 def test_other_spellings(folder):

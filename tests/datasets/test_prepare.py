@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from dartboard.datasets import Passage, PassageStream, TextDataset, load_beir, prepare, prepare_on_disk
-from dartboard.datasets.vector_log import VectorLog
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.file_lock import file_lock
 from dartboard.ingest import clean
@@ -60,7 +59,7 @@ def test_a_folder_becomes_a_data_set(tmp_path):
     assert heard[-1] == ("Embedding queries", 2, 2)
     assert ("Embedding passages", 10, 10) in heard
     manifest = json.loads((Path(dataset.metadata["prepared"]) / "manifest.json").read_text())
-    assert (manifest["format"], manifest["pieces"]) == (1, 10)
+    assert (manifest["format"], manifest["pieces"]) == (2, 10)
     assert manifest["model"] == {"name": "hashing", "fingerprint": "hashing:0", "dim": 8}
 
 
@@ -190,29 +189,29 @@ def test_splitting_loses_no_word(tmp_path):
         assert most != 3 or pieces[0] == 'He said "Stop."'
 
 
-def test_torn_vectors_are_cut_off(tmp_path):
-    rows = VectorLog(tmp_path / "v.f32", 4)
-    blocks = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
-    for block in blocks:
-        rows.append(block)
-    assert VectorLog(tmp_path / "v.f32", 4).count == 6
-    with (tmp_path / "v.f32").open("ab") as stream:
+def test_rows_that_were_not_counted_are_encoded_again(tmp_path):
+    model = HashingModel()
+    folder = prepare_on_disk(tiny(["One", "Two", "Three"]), model, cache_dir=tmp_path, batch_size=1).folder
+    whole = (folder / "passages.f32").read_bytes()
+    (folder / "passages.count").write_text("1")
+    with (folder / "passages.f32").open("r+b") as stream:
+        stream.seek(-8, os.SEEK_END)
+        stream.write(b"zzzzzzzz")
+    again = HashingModel()
+    prepare_on_disk(tiny(["One", "Two", "Three"]), again, cache_dir=tmp_path)
+    assert sorted(encoded(again)) == ["Three", "Two"] and (folder / "passages.f32").read_bytes() == whole
+    with (folder / "passages.f32").open("ab") as stream:
         stream.write(b"torn")
-    with (tmp_path / "v.blocks").open("ab") as stream:
-        stream.write(b"2 123")
-    again = VectorLog(tmp_path / "v.f32", 4)
-    np.testing.assert_array_equal(again.read(), blocks.reshape(6, 4))
-    with (tmp_path / "v.f32").open("r+b") as stream:
-        stream.seek(40)
-        stream.write(b"zzzz")
-    damaged = VectorLog(tmp_path / "v.f32", 4)
-    assert damaged.count == 2
-    damaged.append(blocks[1])
-    np.testing.assert_array_equal(damaged.read(), blocks[:2].reshape(4, 4))
-    (tmp_path / "v.blocks").unlink()
-    assert VectorLog(tmp_path / "v.f32", 4).read().shape == (0, 4)
-    with pytest.raises(DatasetError, match=r"rows of 4 numbers, got shape"):
-        again.append(np.zeros((1, 3), np.float32))
+    last = HashingModel()
+    prepare_on_disk(tiny(["One", "Two", "Three"]), last, cache_dir=tmp_path)
+    assert len(encoded(last)) == 3 and (folder / "passages.f32").read_bytes() == whole
+
+
+def test_a_refused_data_set_leaves_nothing_behind(tmp_path):
+    for texts in ([" "], []):
+        with pytest.raises(DatasetError):
+            prepare_on_disk(tiny(texts), HashingModel(), cache_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_written_that_nobody_reads(tmp_path):
@@ -221,10 +220,10 @@ def test_nothing_is_written_that_nobody_reads(tmp_path):
     names = {re.sub(r"-[0-9a-f]{16}", "", one.name) for one in folder.iterdir()}
     assert names == {
         "manifest.json",
-        "passages.blocks",
+        "passages.count",
         "passages.f32",
         "pieces.jsonl",
-        "queries.blocks",
+        "queries.count",
         "queries.f32",
     }
     for made in (prepare, prepare_on_disk):
@@ -284,11 +283,8 @@ def start(folder, cache, log, most=10_000):
 
 
 def kept_rows(cache):
-    """What the journal has: a kill may fall between a block and its line, and then the block is lost."""
-    journals = [path.read_text() for path in cache.glob("*/passages.blocks")]
-    return sum(
-        int(line.split()[0]) for text in journals for line in text.splitlines(True) if line[-1] == "\n"
-    )
+    """What the counter says: a kill may fall between a batch and its count, and then the batch is lost."""
+    return sum(int(path.read_text()) for path in cache.glob("*/passages.count"))
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):

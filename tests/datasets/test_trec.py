@@ -44,11 +44,11 @@ def test_ids_may_have_spaces_where_tabs_separate(tmp_path):
     ("content", "complaint"),
     [
         ("1 0 d1 1\n1 0 d2\n\n1 0\n", "line 2: grade must be|line 4: expected"),
-        ("1 0 d1 1\n1 0 d2 high\n", "line 2: grade must be a whole number, got 'high'"),
+        ("1 0 d1 1\n1 0 d2 high\n", "line 2: grade must be a whole number"),
         ("1 0 d1 1\n1 0 d1 2\n", "line 2: query '1' and passage 'd1' are judged 2, but 1 before"),
         ("1 0 d1 1 x\n", "line 1: expected 'query 0 passage grade'"),
-        ("1 0 d1 one\n1 0 d2 2\n", "line 1: grade must be a whole number, got 'one'"),
-        ("1\td1\t1.0\n", "line 1: grade must be a whole number, got '1.0'"),
+        ("1 0 d1 one\n1 0 d2 2\n", "line 1: grade must be a whole number"),
+        ("1\td1\t1.0\n", "line 1: grade must be a whole number"),
     ],
 )
 def test_malformed_qrels(tmp_path, content, complaint):
@@ -101,7 +101,21 @@ def test_malformed_runs(tmp_path, content, complaint):
         read_run(write_text(tmp_path / "r", content))
 
 
-@pytest.mark.parametrize("ranking", [["a", "a"], {"a": float("nan")}, {"a b": 1.0}, [""]])
+@pytest.mark.parametrize("ranking", [["a", "a"], {"a": float("nan")}, [""]])
 def test_runs_that_cannot_be_written(tmp_path, ranking):
     with pytest.raises(DatasetError):
         write_run({"q": ranking}, tmp_path / "run")
+
+
+def test_white_space_in_ids_of_a_run_is_written_so_that_it_can_be_read(tmp_path):
+    write_run({"a question": ["docs/my file.md", "x"]}, tmp_path / "run.trec", tag="my run")
+    assert read_run(tmp_path / "run.trec") == {"a%20question": {"docs/my%20file.md": 2.0, "x": 1.0}}
+
+
+@pytest.mark.parametrize("grade", ["9" * 5000, "1000", "-101"])
+def test_a_grade_is_a_small_number(tmp_path, grade):
+    path = tmp_path / "qrels"
+    path.write_text(f"q 0 d {grade}\n")
+    with pytest.raises(DatasetError, match="grade") as caught:
+        read_qrels(path)
+    assert len(str(caught.value)) < 300

@@ -28,7 +28,7 @@ from dartboard.api.service import Service, ServiceDep
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
-from dartboard.datasets.catalogue import list_datasets
+from dartboard.datasets.catalogue import ALIASES, list_datasets
 from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
@@ -192,7 +192,7 @@ def _check(service: Service, body: EvaluateRequest) -> None:
         raise Invalid("triage_k must be at least top_k", field="config.triage_k")
     synthetic = {info.name for info in list_datasets("\0") if info.type == "synthetic"}
     known = synthetic | set(roots_by_name(service))
-    if body.dataset_name not in known:
+    if body.dataset_name not in known and ALIASES.get(body.dataset_name, ("",))[0] not in known:
         raise NotFound("there is no such data set: GET /api/dartboard/datasets lists them")
     for at, name in enumerate(body.metrics):
         if name == _HEADLINE:
@@ -236,9 +236,10 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
                 "the model has no token vectors: choose cosine", field="config.reranker_type"
             ) from None
 
+    roots = roots_by_name(service)
     dataset = load_dataset(
         body.dataset_name,
-        roots_by_name(service).get(body.dataset_name),
+        roots.get(body.dataset_name) or roots.get(ALIASES.get(body.dataset_name, ("",))[0]),
         model=service.engines.model,
         progress=listen,
         fetch=False,

@@ -226,5 +226,5 @@ def read_dataset(name: str, *, split: str | None = None) -> TextDataset:
         return entry.load(split)
     raise DatasetError(
         f"{path} is no data set of a known format: expected a BEIR folder (corpus.jsonl, queries.jsonl, "
-        "qrels/test.tsv), a retrieval_dataset.yaml, or a file of RGB, HotpotQA or MuSiQue"
+        "qrels/test.tsv), a retrieval_dataset.yaml, or a file of RGB"
     )
