@@ -1,6 +1,5 @@
 """Searches: what is exact, what an index answers, ties, languages, limits, and many writers."""
 
-import logging
 import threading
 
 import numpy as np
@@ -11,9 +10,7 @@ from dartboard.errors import InvalidInputError, StoreUnavailableError
 from dartboard.stores import parse_filter
 from dartboard.stores.manifest import Manifest, VectorField
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.postgres import PostgresStore, hnsw, rows
-from dartboard.stores.postgres.hnsw import width_for
-from dartboard.stores.postgres.vector_search import approximate_statement, exact_statement, set_width
+from dartboard.stores.postgres import PostgresStore, rows
 from dartboard.stores.records import Record, SparseVector
 from dartboard.testing.samples import sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, same_hits
@@ -46,13 +43,6 @@ def indexed():
         yield store
 
 
-def plan(store, collection, statement, parameters, query, k=10):
-    with store._connections.reading() as connection:
-        set_width(connection, 100)
-        rows = connection.execute(f"EXPLAIN {statement}", {**parameters, "query": query, "k": k}).fetchall()
-    return "\n".join(line for (line,) in rows)
-
-
 def same_ids(left, right):
     return [hit.id for hit in left] == [hit.id for hit in right]
 
@@ -60,16 +50,25 @@ def same_ids(left, right):
 # Exact and approximate
 
 
+def scans(store):
+    """How often PostgreSQL has used the index of the embeddings."""
+    with store._connections.reading() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    with store._connections.reading() as connection:
+        query = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelid = 'c1_embedding_hnsw'::regclass"
+        return connection.execute(query).fetchone()[0]
+
+
 def test_exact_search_leaves_the_index_out(indexed):
     collection = indexed.open("c")
     query = sample_queries(1)[0]
-    table = collection._table
-    for where in (None, parse_filter("year > 2003")):
-        assert "hnsw" not in plan(indexed, collection, *exact_statement(table, None, where), query)
-    assert "c1_embedding_hnsw" in plan(indexed, collection, *approximate_statement(table, None, None), query)
-    for field, size in (("code", 8), ("pooled", 12)):
-        statement = approximate_statement(table, field, None)
-        assert "hnsw" in plan(indexed, collection, *statement, np.ones(size, np.float32))
+    before = scans(indexed)
+    collection.search_vector(query, 10, exact=True)
+    collection.search_vector(query, 10, exact=True, where=parse_filter("year > 2003"))
+    assert scans(indexed) == before
+    with store_setting(indexed, "enable_seqscan"):
+        collection.search_vector(query, 10)
+    assert scans(indexed) > before
 
 
 def test_the_index_finds_what_exact_search_finds(indexed):
@@ -85,14 +84,12 @@ def test_the_index_finds_what_exact_search_finds(indexed):
             expected += len(wanted)
     assert found / expected >= 0.99
     details = collection.stats().details
-    assert details["index"] == "hnsw" and [index["kind"] for index in details["indexes"]] == ["hnsw"] * 3
-    assert details["indexes"][0]["recall"] >= 0.995
+    assert details["index"] == "hnsw" and details["indexes"] == ["embedding", "code", "pooled"]
 
 
 def test_rare_matches_are_all_found(indexed):
     """The search is pushed to the index, which gives up before it meets them; yet they are found."""
     collection = indexed.open("c")
-    collection._indexes._share = lambda *_: 1.0
     where = parse_filter("source = 'folder/file-3.md' and rating > 4.9 or year in [2003.5]")
     matching = collection.count(where)
     assert 0 < matching < 20
@@ -125,30 +122,13 @@ class store_setting:
         self.renew_pool()
 
     def renew_pool(self):
-        self.connections._pool.close()
-        self.connections._pool = self.connections._new_pool()
-
-
-def test_shares_of_filters_are_sampled(indexed):
-    collection = indexed.open("c")
-    where = parse_filter("lang = 'en'")
-    real = collection.count(where) / collection.count()
-    with indexed._connections.reading() as connection:
-        for _ in range(2):
-            assert collection._indexes._share(connection, where) == pytest.approx(real, abs=0.05)
-        for number in range(300):
-            nothing = parse_filter(f"year = {number}")
-            assert collection._indexes._share(connection, nothing) == 0
-        assert len(collection._indexes._shares) <= 256
+        self.connections._pool.drain()
 
 
 def test_more_hits_than_the_index_can_give(indexed):
     collection = indexed.open("c")
     hits = collection.search_vector(sample_queries(1)[0], 1400)
     assert same_ids(hits, collection.search_vector(sample_queries(1)[0], 1400, exact=True))
-    assert width_for(200, 10) == 200 and width_for(200, 300) == 600 and width_for(200, 501) is None
-    assert width_for(200, 10, 0.1) == 200 and width_for(200, 100, 0.25) == 800
-    assert width_for(200, 100, 0.1) is None and width_for(200, 1, 0.0) is None
 
 
 def test_copies_at_the_end_of_the_list_come_by_id(store):
@@ -162,63 +142,19 @@ def test_copies_at_the_end_of_the_list_come_by_id(store):
     assert [hit.id for hit in hits] == [f"copy/0{at}" for at in range(5)]
 
 
-def test_searches_build_the_index_once_it_pays(store, caplog):
+def test_a_search_builds_no_index_and_an_index_follows_writes(store):
     collection = store.create("c", Manifest(model="m", dimension=DIMENSION, settings=SMALL))
     records = sample_records(900, fields=False)
-    collection.upsert(records[:400])
-    assert collection.search_vector(records[0].embedding, 1)[0].id == records[0].id
-    assert collection.stats().details["index"] == "exact"
-    collection.upsert(records[400:700])
-    assert collection.stats().details["index"] == "exact"
+    collection.upsert(records[:700])
     assert collection.search_vector(records[650].embedding, 1)[0].id == records[650].id
+    assert collection.stats().details["index"] == "exact"
+    collection.prepare()
     assert collection.stats().details["index"] == "hnsw"
     collection.upsert(records[700:])
     collection.delete([records[0].id])
     for each in records[1::90]:
         assert collection.search_vector(each.embedding, 1)[0].id == each.id
     assert collection.search_vector(records[0].embedding, 1)[0].id != records[0].id
-    other = store.open("c")
-    assert other._indexes.width(None, 10) is not None and not caplog.records
-
-
-def test_a_search_goes_on_where_no_index_can_be_built(store, caplog, monkeypatch):
-    monkeypatch.setattr(hnsw, "_LOCK_WAIT", "50ms")
-    collection = store.create("c", Manifest(model="m", dimension=DIMENSION, settings=SMALL))
-    records = sample_records(600, fields=False)
-    collection.upsert(records)
-    with store._connections.writing() as connection, caplog.at_level(logging.WARNING):
-        connection.execute("DELETE FROM c1_records WHERE id = 'nobody'")  # a writer at work
-        assert collection.search_vector(records[5].embedding, 1)[0].id == records[5].id
-    assert "searching without an index" in caplog.text
-    assert collection.stats().details["index"] == "exact"
-    with store._connections.writing() as connection:  # another process builds
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (collection._indexes._key(None),))
-        assert store.open("c").search_vector(records[5].embedding, 1)[0].id == records[5].id
-    assert collection.stats().details["index"] == "exact"
-
-
-def test_an_index_that_misses_too_much_is_not_kept(store, caplog, monkeypatch):
-    monkeypatch.setattr(hnsw, "TARGET", 1.1)
-    collection = store.create("c", Manifest(model="m", dimension=DIMENSION, settings=SMALL))
-    collection.upsert(sample_records(600, fields=False))
-    with caplog.at_level(logging.WARNING):
-        assert len(collection.search_vector(sample_queries(1)[0], 10)) == 10
-    assert "it would find" in caplog.text
-    details = collection.stats().details
-    assert details["index"] == "exact" and details["indexes"][0]["kind"] == "none"
-    caplog.clear()
-    assert store.open("c").search_vector(sample_queries(1)[0], 10) and not caplog.records
-
-
-def test_an_index_is_measured_anew_when_the_collection_has_grown(store):
-    collection = store.create("c", Manifest(model="m", dimension=DIMENSION))
-    records = sample_records(900, fields=False)
-    collection.upsert(records[:200])
-    collection.build_index()
-    collection.upsert(records[200:])
-    assert collection.stats().details["indexes"][0]["records"] == 200
-    collection.prepare()
-    assert collection.stats().details["indexes"][0]["records"] == 900
 
 
 def test_prepare_builds_what_pays():
@@ -246,8 +182,6 @@ def test_other_options_build_anew(store):
     collection.build_index()
     collection.configure({"hnsw": {"m": 8, "ef_construction": 40}})
     collection.build_index()
-    (index,) = collection.stats().details["indexes"]
-    assert (index["m"], index["ef_construction"], index["records"]) == (8, 40, 300)
     with store._connections.reading() as connection:
         (definition,) = connection.execute("SELECT pg_get_indexdef('c1_embedding_hnsw'::regclass)").fetchone()
     assert "m='8'" in definition and "ef_construction='40'" in definition
@@ -259,11 +193,8 @@ def test_long_vectors_are_indexed_at_half_precision(store):
     collection = store.create("c", Manifest(model="m", dimension=2100, settings={"hnsw": {"above": 100}}))
     collection.upsert([Record(f"{at:03d}", "text", row) for at, row in enumerate(matrix)])
     assert collection.search_vector(matrix[7], 1)[0].id == "007"
+    collection.prepare()
     assert collection.stats().details["index"] == "hnsw"
-    statement = approximate_statement(collection._table, None, None)
-    with store_setting(store, "enable_seqscan"):
-        unit = matrix[7] / np.linalg.norm(matrix[7])
-        assert "hnsw" in plan(store, collection, *statement, unit.astype(np.float32))
     for query in matrix[::60]:
         hits = collection.search_vector(query, 5)
         exact = collection.search_vector(query, 5, exact=True)
@@ -318,7 +249,7 @@ def test_scores_are_those_of_bm25(store):
             assert {**mine, "idf": 0, "score": 0} == {**other, "idf": 0, "score": 0}
             assert mine["score"] == pytest.approx(other["score"], rel=1e-5)
             assert mine["idf"] == pytest.approx(other["idf"], rel=1e-9)
-        assert collection.explain_text("bao", "nobody") == [] == collection.explain_text("bao", "\x00")
+        assert collection.explain_text("bao", "nobody") == []
 
 
 def test_languages(store):
@@ -355,32 +286,25 @@ def test_long_texts(store):
 # Limits
 
 
-def test_what_pgvector_cannot_hold_is_refused(store):
-    manifest = Manifest(
-        model="m", dimension=2, vectors={"p": VectorField(dimension=2, metric="dot")}, sparse=("s",)
-    )
-    collection = store.create("c", manifest)
+def test_what_the_database_cannot_hold_is_refused(store):
+    """By PostgreSQL and pgvector; nothing of the batch is kept."""
+    collection = store.create("c", Manifest(model="m", dimension=2, sparse=("s",)))
     good = Record("good", "text", np.ones(2))
     many = SparseVector.of(np.arange(16_001), np.ones(16_001))
-    far = SparseVector.of([1_000_000_000], [1.0])
-    for bad, complaint in (
-        (Record("a", "t", np.ones(2), sparse={"s": many}), "16001 terms"),
-        (Record("a", "t", np.ones(2), sparse={"s": far}), "beyond"),
-        (Record("a", "t", np.full(2, 1e30)), "length 1.41e[+]30"),
-        (Record("a", "t", np.full(2, 1e-30)), "length 1.41e-30"),
-        (Record("é" * 1400, "t", np.ones(2)), "more than 2600 bytes"),
+    incompressible = "".join(chr(0x4E00 + at * 7919 % 20000) for at in range(3000))
+    for bad in (
+        Record("a", "t", np.ones(2), sparse={"s": many}),
+        Record("a", "t", np.ones(2), sparse={"s": SparseVector.of([1_000_000_000], [1.0])}),
+        Record(incompressible, "t", np.ones(2)),
     ):
-        with pytest.raises(InvalidInputError, match=complaint):
+        with pytest.raises(InvalidInputError):
             collection.upsert([good, bad])
     assert collection.count() == 0
-    with pytest.raises(InvalidInputError, match="16001 terms"):
+    with pytest.raises(InvalidInputError):
         collection.search_sparse(many, 3, field="s")
-    with pytest.raises(InvalidInputError, match="length"):
-        collection.search_vector(np.full(2, 1e30), 3, field="p")
+    with pytest.raises(InvalidInputError):
+        collection.get(["a\x00"])
     assert collection.search_sparse(SparseVector.of([], []), 3, field="s") == []
-    largest = SparseVector.of(np.arange(16_000), np.ones(16_000))
-    collection.upsert([Record("x" * 2600, "t", np.ones(2), sparse={"s": largest})])
-    assert collection.search_sparse(SparseVector.of([15_999], [0.5]), 1, field="s")[0].score == 0.5
 
 
 # Many writers
@@ -462,10 +386,11 @@ def test_a_snapshot_is_of_one_moment(store, tmp_path, monkeypatch):
 
 
 def test_a_restore_that_fails_leaves_nothing(store, tmp_path):
-    memory = MemoryStore().create("c", Manifest(model="m", dimension=2))
-    memory.upsert([Record("a", "text", np.ones(2)), Record("b", "text", np.full(2, 1e30))])
+    memory = MemoryStore().create("c", Manifest(model="m", dimension=2, sparse=("s",)))
+    far = SparseVector.of([1_000_000_000], [1.0])
+    memory.upsert([Record("a", "text", np.ones(2)), Record("b", "text", np.ones(2), sparse={"s": far})])
     memory.snapshot(tmp_path / "s")
-    with pytest.raises(InvalidInputError, match="length"):
+    with pytest.raises(InvalidInputError):
         store.restore(tmp_path / "s")
     assert store.collections() == []
 
@@ -481,6 +406,6 @@ def test_a_lost_connection_undoes_the_batch(store, monkeypatch):
         return before(record, table)
 
     monkeypatch.setattr(rows, "to_row", cut)
-    with pytest.raises(StoreUnavailableError, match="transaction undone"):
+    with pytest.raises(StoreUnavailableError, match="closed"):
         collection.upsert([Record("a", "new", np.ones(2)), Record("b", "new", np.ones(2))])
     assert collection.count() == 1 and collection.get(["a"])[0].text == "old"

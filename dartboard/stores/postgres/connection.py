@@ -3,12 +3,10 @@
 libpq reads the URL without dartboard's own parameters, so its parameters (``sslmode``, ``host``,
 ``service`` …), its variables (``PGPASSWORD`` …) and ``~/.pgpass`` work as usual. The pool is psycopg_pool's:
 it opens on first use and reconnects after a server restart. Every connection sees only the store's schema and
-the schema of the extension, has a statement timeout, and is checked before it is handed out.
+that of the extension, and has a statement timeout.
 """
 
 import math
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,7 +34,7 @@ _OWN_PARAMETERS = ("schema", "pool_size", "timeout")
 _SECRET_PARAMETERS = ("password", "sslpassword", "passfile")
 _LONGEST_SCHEMA = 63
 _PATIENCE = 1.0
-"""Seconds to wait for a connection before testing whether the server can be reached at all."""
+"""Seconds to wait for a connection from the pool before asking the server itself."""
 _NEARER = 0.9
 """Above this share of the store's own timeout, a deadline is not sent: that saves a round trip."""
 
@@ -108,16 +106,22 @@ class Connections:
         self.address = address
         self.read_only = read_only
         self.extension_schema = "public"
-        self.wait = address.timeout
-        """Seconds to wait for a connection from the pool."""
-        self._in_use = 0
-        self._counting = threading.Lock()
         self._closed = False
-        self._pool = self._new_pool()
+        self._pool: Any = ConnectionPool(
+            address.conninfo,
+            min_size=0,
+            max_size=address.pool_size,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            configure=lambda connection: self._prepare(connection),
+            check=ConnectionPool.check_connection,
+            num_workers=1,
+            name="dartboard",
+            open=False,
+        )
 
     @contextmanager
     def first(self) -> Iterator[Any]:
-        """A connection outside of the pool: for migrations, and to get connection errors immediately."""
+        """A connection outside of the pool: for setting up, and to get connection errors immediately."""
         with _translated(self.address), psycopg.connect(self.address.conninfo, autocommit=True) as connection:
             yield connection
 
@@ -128,7 +132,7 @@ class Connections:
         The server cancels statements at the current deadline if that is much earlier than the store's own
         timeout.
         """
-        with self._connection() as connection, connection.transaction():
+        with self._transaction() as connection:
             if stable:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             check()
@@ -147,7 +151,7 @@ class Connections:
         """A write transaction, all or none, without a timeout."""
         if self.read_only:
             raise StoreError("the store was opened read-only: open it to write")
-        with self._connection() as connection, connection.transaction():
+        with self._transaction() as connection:
             connection.execute("SET LOCAL statement_timeout = 0")
             yield connection
 
@@ -157,62 +161,32 @@ class Connections:
         self._pool.close()
 
     @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _transaction(self) -> Iterator[Any]:
         if self._closed:
             raise StoreError("the store is closed: open it again")
         with _translated(self.address):
             self._pool.open()
             connection = self._taken()
-            self._count(1)
             try:
-                yield connection
+                with connection.transaction():
+                    yield connection
             finally:
-                self._count(-1)
                 self._pool.putconn(connection)
 
-    def _count(self, change: int) -> None:
-        with self._counting:
-            self._in_use += change
-
     def _taken(self) -> Any:
-        """A connection from the pool; after a short wait, a new one shows whether the server is down."""
-        started = time.monotonic()
+        """A connection from the pool; after a short wait, the server itself is asked what is wrong."""
         try:
-            return self._pool.getconn(timeout=min(_PATIENCE, self.wait))
+            return self._pool.getconn(timeout=min(_PATIENCE, self.address.timeout))
         except PoolTimeout:
-            with self.first() as connection:
-                self._prepare(connection)
+            with self.first():
+                pass
         try:
-            return self._pool.getconn(timeout=max(0.1, self.wait - (time.monotonic() - started)))
+            return self._pool.getconn(timeout=self.address.timeout)
         except PoolTimeout:
-            raise self._no_connection() from None
-
-    def _no_connection(self) -> StoreUnavailableError:
-        """The error when the pool gave no connection in time, because of its size or of the server."""
-        size, in_use = self.address.pool_size, self._in_use
-        if in_use >= size:
-            return StoreUnavailableError(
-                f"all {size} connections are in use, and none became free within {self.wait:g} s: "
-                "raise ?pool_size= in the store's URL"
-            )
-        return StoreUnavailableError(
-            f"PostgreSQL did not accept a connection within {self.wait:g} s ({in_use} of {size} are in use): "
-            "look at the server's load, or allow more time with ?timeout=SECONDS in the store's URL "
-            f"[{self.address.url}]"
-        )
-
-    def _new_pool(self) -> Any:
-        return ConnectionPool(
-            self.address.conninfo,
-            min_size=0,
-            max_size=self.address.pool_size,
-            kwargs={"autocommit": True, "prepare_threshold": None},
-            configure=self._prepare,
-            check=ConnectionPool.check_connection,
-            num_workers=1,
-            name="dartboard",
-            open=False,
-        )
+            raise StoreUnavailableError(
+                f"no connection became free in {self.address.timeout:g} s: {self.address.pool_size} are "
+                f"allowed. Raise ?pool_size= in the store's URL, or look at its load [{self.address.url}]"
+            ) from None
 
     def _prepare(self, connection: Any) -> None:
         path = sql.SQL(", ").join(map(sql.Identifier, (self.address.schema, self.extension_schema)))
@@ -229,61 +203,45 @@ class Connections:
 
 @contextmanager
 def _translated(address: Address) -> Iterator[None]:
-    """Translate psycopg's errors, without secrets."""
+    """psycopg's errors as dartboard's: its first sentence, without secrets, and what to do."""
     try:
         yield
     except psycopg.Error as error:
-        has_secret = bool(address.secret) and address.secret in str(error)
-        raise translate(error, address) from (None if has_secret else error)
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        said = lines[0].removeprefix("connection failed: ")
+        hidden = bool(address.secret) and address.secret in str(error)
+        if hidden:
+            said = said.replace(address.secret, "***")
+        kind, advice = next(
+            (kind, advice.format(schema=address.schema))
+            for known, kind, advice in _ADVICE
+            if isinstance(error, known)
+        )
+        raise kind(f"PostgreSQL: {said}; {advice} [{address.url}]") from (None if hidden else error)
     except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"PostgreSQL stores text as UTF-8, which cannot encode {error.object[error.start]!r}, "
-            "half of a surrogate pair: fix the text's encoding"
-        ) from None
+        raise InvalidInputError(f"text is not valid Unicode, so PostgreSQL cannot keep it: {error}") from None
 
 
-def translate(error: Exception, address: Address) -> DartboardError:
-    """The dartboard error for one of psycopg: what went wrong and what to do."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    said = lines[0].removeprefix("connection failed: ")
-    if address.secret:
-        said = said.replace(address.secret, "***")
-    match error:
-        case errors.QueryCanceled():
-            return StoreError(
-                f"PostgreSQL stopped after {address.timeout:g} s: narrow the query, or allow more time with "
-                "?timeout=SECONDS in the store's URL"
-            )
-        case errors.InsufficientPrivilege():
-            return StoreError(
-                f"PostgreSQL refuses ({said}): the role needs USAGE and CREATE on schema {address.schema!r}, "
-                "or to own it and its tables"
-            )
-        case errors.ReadOnlySqlTransaction():
-            return StoreError("the store was opened read-only, or the server is a standby: open it to write")
-        case errors.UndefinedTable() | errors.InvalidSchemaName():
-            return CollectionError(f"the collection is gone: it was dropped ({said})")
-        case errors.DiskFull() | errors.OutOfMemory():
-            return StoreError(
-                f"PostgreSQL is out of space ({said}): nothing was changed; free some space and retry"
-            )
-        case psycopg.DataError():
-            return InvalidInputError(f"PostgreSQL cannot store this: {said}")
-        case psycopg.OperationalError() | psycopg.InterfaceError():
-            hints = (hint for words, hint in _HINTS.items() if words in said)
-            hint = next(hints, "check that it runs, host and port")
-            return StoreUnavailableError(f"PostgreSQL cannot be reached: {said}; {hint} [{address.url}]")
-    return StoreError(f"PostgreSQL: {said} [{address.url}]")
-
-
-_HINTS = {
-    "password authentication failed": "check user and password",
-    "no password supplied": "give the password in PGPASSWORD, in ~/.pgpass or in the store's URL",
-    "does not exist": "check the names in the store's URL; createdb makes a database",
-    "pg_hba.conf": "the server does not let this user in from here: see its pg_hba.conf",
-    "too many clients": "lower ?pool_size=, or raise max_connections",
-    "remaining connection slots": "lower ?pool_size=, or raise max_connections",
-    "terminating connection": "the connection was lost and the transaction undone; try again",
-    "server closed the connection": "the connection was lost and the transaction undone; try again",
-}
-"""Connection errors have no code before the server responds, so their text is matched."""
+_ADVICE: tuple[tuple[Any, type[DartboardError], str], ...] = (
+    (
+        errors.QueryCanceled,
+        StoreError,
+        "narrow the query, or allow more time with ?timeout=SECONDS in the URL",
+    ),
+    (
+        errors.InsufficientPrivilege,
+        StoreError,
+        "the role needs USAGE and CREATE on schema {schema!r}, or to own it and its tables",
+    ),
+    (errors.ReadOnlySqlTransaction, StoreError, "the store was opened read-only, or the server is a standby"),
+    ((errors.UndefinedTable, errors.InvalidSchemaName), CollectionError, "the collection was dropped"),
+    ((errors.DiskFull, errors.OutOfMemory), StoreError, "nothing was changed; free some space and retry"),
+    ((psycopg.DataError, errors.ProgramLimitExceeded), InvalidInputError, "the database cannot store this"),
+    (
+        (psycopg.OperationalError, psycopg.InterfaceError),
+        StoreUnavailableError,
+        "check that the server runs, and host, port, user, password (PGPASSWORD, ~/.pgpass) and database",
+    ),
+    (psycopg.Error, StoreError, "the server refused"),
+)
+"""By psycopg's class: the dartboard error, and what to do."""

@@ -6,28 +6,18 @@ same ids in between, PostgreSQL rejects the copy. The batch then waits for an ex
 normal writes hold that lock shared.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from pgvector import SparseVector as Sparsevec
 from psycopg import errors
 from psycopg.types.json import Jsonb
 
-from dartboard.errors import InvalidInputError
 from dartboard.stores.filters import Filter
 from dartboard.stores.postgres.filter_sql import condition, to_json
 from dartboard.stores.postgres.schema import SPARSE_DIMENSION, Table, lock_key
 from dartboard.stores.records import Record, SparseVector
-from dartboard.types import FloatArray
 
-LONGEST_ID = 2_600
-"""The longest id in bytes that always fits into PostgreSQL's index."""
-MOST_TERMS = 16_000
-"""pgvector's limit for the terms of one sparse vector."""
-_LENGTHS = (1e-15, 1e15)
-"""pgvector multiplies in float32; squares of longer or shorter vectors would overflow or underflow."""
 _PLAIN = 4
 """Columns of every read: id, text, metadata, embedding."""
 
@@ -73,59 +63,14 @@ def to_sparsevec(vector: SparseVector) -> Sparsevec:
     return Sparsevec(dict(zip(vector.terms.tolist(), vector.weights.tolist(), strict=True)), SPARSE_DIMENSION)
 
 
-def check_records(records: Iterable[Record]) -> None:
-    """Raise for what pgvector or PostgreSQL's index cannot store, before anything is written."""
-    for record in records:
-        if len(record.id) * 4 > LONGEST_ID and len(record.id.encode("utf-8", "replace")) > LONGEST_ID:
-            raise InvalidInputError(
-                f"id {record.id[:60]!r}… has more than {LONGEST_ID} bytes, the maximum of PostgreSQL's index"
-            )
-        for vector in (record.embedding, *record.vectors.values()):
-            check_length(vector, f"chunk {record.id!r}")
-        for sparse in record.sparse.values():
-            check_sparse(sparse, f"chunk {record.id!r}")
-
-
-def check_length(vector: FloatArray, what: str) -> None:
-    """Check that the vector's squares stay within float32."""
-    doubled = vector.astype(np.float64)
-    length = math.sqrt(doubled @ doubled)
-    if not _LENGTHS[0] <= length <= _LENGTHS[1]:
-        raise InvalidInputError(
-            f"{what}: a vector has length {length:.3g}; pgvector computes within {_LENGTHS[0]:g} to "
-            f"{_LENGTHS[1]:g}: scale it to unit length"
-        )
-
-
-def check_sparse(vector: SparseVector, what: str) -> None:
-    """Check that the sparse vector fits pgvector's ``sparsevec``."""
-    if vector.terms.size > MOST_TERMS:
-        raise InvalidInputError(
-            f"{what}: a sparse vector has {vector.terms.size} terms; pgvector takes {MOST_TERMS}: keep the "
-            "heaviest"
-        )
-    if vector.terms.size and vector.terms[-1] >= SPARSE_DIMENSION:
-        raise InvalidInputError(f"{what}: a sparse vector has a term beyond pgvector's {SPARSE_DIMENSION:,}")
-
-
-def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can store the text; if not, no record can have it."""
-    try:
-        return b"\x00" not in text.encode()
-    except UnicodeEncodeError:
-        return False
-
-
 def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]) -> list[Record]:
     """The records that exist, in the order of ``ids``, with the named blobs and no further vectors."""
     query = table.statement(
         "SELECT {columns} FROM {records} WHERE id = ANY(%s)", columns=", ".join(list(table.columns)[:_PLAIN])
     )
-    asked = [id for id in ids if is_storable(id)]
-    found = {row[0]: row for row in connection.execute(query, (asked,), binary=True)}
-    names = [name for name in blobs if is_storable(name)]
-    kept = _blobs(connection, table, asked, names) if blobs else {}
-    return [from_row(found[id], table, kept.get(id)) for id in asked if id in found]
+    found = {row[0]: row for row in connection.execute(query, (list(ids),), binary=True)}
+    kept = read_blobs(connection, table, ids, list(blobs)) if blobs else {}
+    return [from_row(found[id], table, kept.get(id)) for id in ids if id in found]
 
 
 def read_page(connection: Any, table: Table, where: Filter | None, after: str, limit: int) -> list[Record]:
@@ -137,7 +82,7 @@ def read_page(connection: Any, table: Table, where: Filter | None, after: str, l
         matching=matching,
     )
     rows = connection.execute(query, {**parameters, "after": after, "limit": limit}, binary=True).fetchall()
-    blobs = _blobs(connection, table, [row[0] for row in rows], None)
+    blobs = read_blobs(connection, table, [row[0] for row in rows], None)
     return [from_row(row, table, blobs.get(row[0])) for row in rows]
 
 
@@ -197,8 +142,8 @@ def _copy(connection: Any, target: str, types: dict[str, str], rows: Iterable[An
             copy.write_row(row)
 
 
-def _blobs(
-    connection: Any, table: Table, ids: list[str], names: list[str] | None
+def read_blobs(
+    connection: Any, table: Table, ids: Sequence[str], names: list[str] | None
 ) -> dict[str, dict[str, bytes]]:
     """The blobs of these records by id and name: the named ones, or all."""
     query = table.statement(
@@ -206,6 +151,6 @@ def _blobs(
         "WHERE id = ANY(%s) AND (%s::text[] IS NULL OR name = ANY(%s::text[]))"
     )
     found: dict[str, dict[str, bytes]] = {}
-    for id, name, data in connection.execute(query, (ids, names, names), binary=True):
+    for id, name, data in connection.execute(query, (list(ids), names, names), binary=True):
         found.setdefault(id, {})[name] = bytes(data)
     return found

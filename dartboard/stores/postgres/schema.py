@@ -1,7 +1,7 @@
 """The store's schema: its version, the extension, and the tables of each collection.
 
-Numbered migrations update the schema in one transaction under a lock: if two processes open a new database
-at once, one waits for the other. A database of a newer version is not changed.
+The schema is made in one transaction under a lock: if two processes open a new database at once, one waits
+for the other. A schema of a newer version is not changed.
 
 The names of a collection's tables come from its number, so its own name may be anything. Further dense and
 sparse vectors are columns beside the embedding: one row is one record, which is replaced as a whole, and a
@@ -9,7 +9,7 @@ filter reads the same row. Blobs have their own table, because they are large an
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,29 +29,21 @@ _INLINE_BYTES = 5_000
 _LONGEST_TEXT = 200_000
 """Characters that are indexed for text search: a tsvector holds 1 MB."""
 
-STEPS: tuple[str, ...] = (
-    """
-    CREATE TABLE {schema}.collections (
+VERSION = 1
+_SETUP = """
+    CREATE TABLE IF NOT EXISTS {schema}.migrations (
+        version integer PRIMARY KEY,
+        applied timestamptz NOT NULL DEFAULT now()
+    );
+    CREATE TABLE IF NOT EXISTS {schema}.collections (
         number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name text COLLATE "C" NOT NULL UNIQUE,
         manifest jsonb NOT NULL,
         configuration text NOT NULL,
         created timestamptz NOT NULL DEFAULT now()
     );
-    CREATE TABLE {schema}.indexes (
-        collection integer NOT NULL REFERENCES {schema}.collections ON DELETE CASCADE,
-        field text NOT NULL,
-        m integer NOT NULL,
-        ef_construction integer NOT NULL,
-        ef_search integer,
-        recall double precision NOT NULL,
-        records bigint NOT NULL,
-        built timestamptz NOT NULL DEFAULT now(),
-        PRIMARY KEY (collection, field)
-    );
-    COMMENT ON COLUMN {schema}.indexes.ef_search IS 'NULL: the index misses too much, searches are exact';
-    """,
-)
+    INSERT INTO {schema}.migrations VALUES (1) ON CONFLICT DO NOTHING;
+"""
 
 
 def lock_key(*parts: object) -> int:
@@ -60,72 +52,24 @@ def lock_key(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def stored_version(connection: Any, schema: str) -> int:
-    """The number of applied migrations; 0 if there is no schema yet."""
-    there = connection.execute(
-        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'migrations'", (schema,)
-    ).fetchone()
-    if there is None:
-        return 0
-    query = sql.SQL("SELECT coalesce(max(version), 0) FROM {}.migrations").format(sql.Identifier(schema))
-    return int(connection.execute(query).fetchone()[0])
-
-
-def check_version(connection: Any, schema: str) -> None:
-    """For readers: the schema must have exactly this version."""
-    found = stored_version(connection, schema)
-    _refuse_newer(found, len(STEPS), schema)
-    if found == 0:
-        raise StoreError(f"schema {schema!r} holds no dartboard collections: index something first")
-    if found < len(STEPS):
+def set_up(connection: Any, schema: str, *, read_only: bool) -> None:
+    """Make the schema and its tables if they are missing; a schema of a newer version is refused."""
+    found = _version(connection, schema)
+    if found > VERSION:
         raise StoreFormatError(
-            f"schema {schema!r} has version {found}, this dartboard reads {len(STEPS)}: open it once to write"
-        )
-
-
-def migrate(connection: Any, schema: str, steps: Sequence[str] = STEPS) -> None:
-    """Apply the missing migrations, all or none."""
-    found = stored_version(connection, schema)
-    _refuse_newer(found, len(steps), schema)
-    if found == len(steps):
-        return
-    name = sql.Identifier(schema)
-    with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("migrate", schema),))
-        _make_schema(connection, schema)
-        connection.execute(
-            sql.SQL(
-                "CREATE TABLE IF NOT EXISTS {}.migrations "
-                "(version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
-            ).format(name)
-        )
-        found = stored_version(connection, schema)
-        _refuse_newer(found, len(steps), schema)
-        for number, step in enumerate(steps[found:], start=found + 1):
-            connection.execute(sql.SQL(step).format(schema=name))
-            connection.execute(sql.SQL("INSERT INTO {}.migrations VALUES (%s)").format(name), (number,))
-
-
-def _refuse_newer(found: int, known: int, schema: str) -> None:
-    if found > known:
-        raise StoreFormatError(
-            f"schema {schema!r} was made by a newer dartboard (version {found}, this one knows {known}): "
+            f"schema {schema!r} was made by a newer dartboard (version {found}, this one knows {VERSION}): "
             "upgrade dartboard, or choose another schema with ?schema="
         )
-
-
-def _make_schema(connection: Any, schema: str) -> None:
-    # "IF NOT EXISTS" would require the CREATE privilege even if the schema exists.
-    if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone():
+    if found == VERSION:
         return
-    try:
-        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-    except errors.InsufficientPrivilege:
-        user, database = connection.info.user, connection.info.dbname
-        raise StoreError(
-            f"role {user!r} may not create schema {schema!r} in database {database!r}: have its owner run "
-            f'CREATE SCHEMA "{schema}" AUTHORIZATION "{user}"'
-        ) from None
+    if read_only:
+        raise StoreError(f"schema {schema!r} holds no dartboard collections: index something first")
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("set up", schema),))
+        # "IF NOT EXISTS" would require the CREATE privilege even if the schema exists.
+        if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone():
+            _create_schema(connection, schema)
+        connection.execute(sql.SQL(_SETUP).format(schema=sql.Identifier(schema)))
 
 
 def find_vector(connection: Any, *, read_only: bool) -> str:
@@ -152,8 +96,29 @@ def find_vector(connection: Any, *, read_only: bool) -> str:
     return str(schema)
 
 
+def _version(connection: Any, schema: str) -> int:
+    """The version of the tables; 0 if there are none yet."""
+    there = connection.execute(
+        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'migrations'", (schema,)
+    ).fetchone()
+    if there is None:
+        return 0
+    query = sql.SQL("SELECT coalesce(max(version), 0) FROM {}.migrations").format(sql.Identifier(schema))
+    return int(connection.execute(query).fetchone()[0])
+
+
+def _create_schema(connection: Any, schema: str) -> None:
+    try:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    except errors.InsufficientPrivilege:
+        user, database = connection.info.user, connection.info.dbname
+        raise StoreError(
+            f"role {user!r} may not create schema {schema!r} in database {database!r}: have its owner run "
+            f'CREATE SCHEMA "{schema}" AUTHORIZATION "{user}"'
+        ) from None
+
+
 def _install_vector(connection: Any) -> None:
-    database = connection.info.dbname
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("extension"),))
@@ -161,7 +126,7 @@ def _install_vector(connection: Any) -> None:
     except errors.InsufficientPrivilege:
         raise StoreError(
             f"role {connection.info.user!r} may not add the extension vector: have an administrator run "
-            f"CREATE EXTENSION vector in database {database!r}"
+            f"CREATE EXTENSION vector in database {connection.info.dbname!r}"
         ) from None
     except (errors.FeatureNotSupported, errors.UndefinedFile):
         raise StoreError(

@@ -10,9 +10,9 @@ from dartboard.stores.postgres import rows
 from dartboard.stores.postgres.collection import PostgresCollection
 from dartboard.stores.postgres.connection import Connections, parse_address
 from dartboard.stores.postgres.filter_sql import to_json
-from dartboard.stores.postgres.hnsw import HnswOptions
-from dartboard.stores.postgres.schema import Table, check_version, find_vector, migrate
+from dartboard.stores.postgres.schema import Table, find_vector, set_up
 from dartboard.stores.postgres.text_search import configuration
+from dartboard.stores.postgres.vector_search import HnswOptions
 from dartboard.stores.snapshot_file import read_snapshot_file
 
 _LACKING = """
@@ -30,7 +30,7 @@ LIMIT 1
 class PostgresStore:
     """Collections in one schema; other schemas and tables of the database are never touched.
 
-    Opening creates or migrates the schema, unless ``read_only`` is set.
+    Opening makes the schema, unless ``read_only`` is set.
     """
 
     def __init__(
@@ -46,10 +46,7 @@ class PostgresStore:
         self._connections = Connections(self._address, read_only=read_only)
         with self._connections.first() as connection:
             self._connections.extension_schema = find_vector(connection, read_only=read_only)
-            if read_only:
-                check_version(connection, self._address.schema)
-            else:
-                migrate(connection, self._address.schema)
+            set_up(connection, self._address.schema, read_only=read_only)
 
     @property
     def url(self) -> str:
@@ -87,7 +84,6 @@ class PostgresStore:
             table = self._create(connection, name or stored_name, manifest)
             for batch in batches:
                 manifest.check(batch)
-                rows.check_records(batch)
                 rows.put(connection, table, batch)
         return PostgresCollection(self._connections, name or stored_name, table)
 
