@@ -23,8 +23,7 @@ from dartboard.api.service import Service
 from dartboard.engine.chunk_writer import BATCH, ChunkWriter, split, stored_chunking
 from dartboard.errors import InvalidInputError
 from dartboard.ingest import ChunkingConfig, Document, Piece, clean
-from dartboard.ingest.documents import digest
-from dartboard.ingest.limits import TooLargeError, check_metadata_size
+from dartboard.ingest.documents import TooLargeError, check_metadata_size, digest
 from dartboard.stores.filters import And, In, Not
 from dartboard.stores.records import check_metadata
 

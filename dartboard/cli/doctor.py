@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXTRAS = {
     "search": ("faiss-cpu", "PyStemmer"),
-    "docs": ("pypdf", "python-docx", "beautifulsoup4"),
+    "docs": ("pypdf", "python-docx", "lxml"),
     "postgres": ("psycopg", "pgvector"),
     "milvus": ("pymilvus",),
     "torch": ("sentence-transformers",),

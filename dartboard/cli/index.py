@@ -45,9 +45,7 @@ def index(
     ] = False,
     chunking: Annotated[
         str | None,
-        typer.Option(
-            "--chunking", metavar="METHOD", help="auto (the default), tokens, sentences, markdown, code."
-        ),
+        typer.Option("--chunking", metavar="METHOD", help="auto (the default), sentences, tokens."),
     ] = None,
     chunk_size: Annotated[
         int | None, typer.Option(metavar="N", help="Longest chunk in tokens; by default 256.")
@@ -57,24 +55,24 @@ def index(
     ] = None,
     text_field: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="JSONL and CSV: a field with text; may be repeated. Guessed otherwise."
-        ),
+        typer.Option(metavar="NAME", help="Rows: a field with text; may be repeated. Guessed otherwise."),
     ] = None,
     id_field: Annotated[
-        str | None, typer.Option(metavar="NAME", help="JSONL and CSV: the field that names a row.")
+        str | None, typer.Option(metavar="NAME", help="Rows: the field that names a row.")
     ] = None,
     metadata_field: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="JSONL and CSV: a field to keep as metadata; all others by default."
-        ),
+        typer.Option(metavar="NAME", help="Rows: a field to keep as metadata; all others by default."),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Text files: their encoding, such as cp1251; found otherwise."),
     ] = None,
     target: IndexOptions,
     ray: RayOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Index files and folders: text, Markdown, RST, HTML, PDF, DOCX, source code, JSONL and CSV.
+    """Index files and folders: text, Markdown, RST, HTML, PDF, DOCX, source code, rows (JSONL, CSV, JSON).
 
     Files are split into chunks, encoded and kept in the index, with their source, position and section.
     Run it again after changes: unchanged files are skipped, changed ones replaced. Files that cannot be
@@ -111,6 +109,7 @@ def index(
         id=id_field,
         metadata=tuple(metadata_field) if metadata_field else None,
     )
+    reading = ReadOptions(fields=fields, encoding=encoding)
     check_paths(paths)
     splitting = _chunking(found)
     with (
@@ -123,7 +122,7 @@ def index(
                 engine,
                 paths,
                 chunking=splitting,
-                reading=ReadOptions(fields=fields),
+                reading=reading,
                 excludes=exclude or (),
                 includes=include or (),
                 prune=prune,

@@ -60,7 +60,7 @@ MEANING: Mapping[str, str] = {
     "k": "how many passages are selected",
     "triage_k": "how many candidates they are selected from",
     "sigma": "the width of P(t|q) around the question: auto or a number",
-    "chunk_method": "how documents are split: auto, tokens, sentences, markdown, code",
+    "chunk_method": "how documents are split: auto, sentences, tokens",
     "chunk_size": "longest chunk, in tokens of the model",
     "chunk_overlap": "tokens that neighbouring chunks share, if a text is split by tokens",
     "answer_model": "writes answers: openai:MODEL@URL, gemini:MODEL[@URL]; keys are in the environment",

@@ -8,21 +8,21 @@
 """
 
 from dartboard.ingest.chunker import ChunkingConfig, chunk
-from dartboard.ingest.documents import Document, Piece, Problem, Section
+from dartboard.ingest.documents import Block, Document, Piece, Problem
 from dartboard.ingest.files import SourceFile, hash_file, walk
 from dartboard.ingest.readers import ReadOptions, load_file, read_bytes, read_file, read_path
-from dartboard.ingest.splitters import estimate_tokens
+from dartboard.ingest.sentences import estimate_tokens
 from dartboard.ingest.tabular import RowFields
 from dartboard.ingest.text import clean
 
 __all__ = [
+    "Block",
     "ChunkingConfig",
     "Document",
     "Piece",
     "Problem",
     "ReadOptions",
     "RowFields",
-    "Section",
     "SourceFile",
     "chunk",
     "clean",

@@ -1,64 +1,57 @@
-"""Split documents into chunks ("pieces") of bounded size along their structure.
+"""Split documents into chunks ("pieces") of bounded size along their blocks.
 
-- ``tokens``: as many words as fit; each piece starts with the last ``overlap`` tokens of the previous one.
-- ``sentences``: the same with whole sentences; a sentence is split only if it is too long alone.
-- ``markdown``: by section. A section that fits with all its subsections is one piece. A larger one is split
-  at its subsections, or at sentences if it has none (code blocks stay whole). A section of fewer than
-  ``smallest`` tokens joins its neighbour; a heading without text joins what follows it.
-- ``code``: the same with definitions. A class that fits stays whole. A larger one is split at its methods,
-  and each piece starts with the class line. Parts of a long function repeat its signature.
-- ``auto``: ``code`` for source code, ``markdown`` for documents with headings, otherwise ``sentences``.
+- ``auto``: by section. A section that fits with all its subsections is one piece, and so is a class or
+  function. A larger one is split at its subsections, then between blocks (paragraphs, code, tables). A block
+  that is too large alone is split: text at sentences, code at empty lines and lines, tables at rows. A
+  section of fewer than ``smallest`` tokens joins its neighbour; a heading without text joins what follows it,
+  and so do labels. Methods repeat the line of their class, parts of a function its signature, parts of a
+  table its head.
+- ``sentences``: as many whole sentences as fit; one is split only if it is too long alone.
+- ``tokens``: as many words as fit.
 
-A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``). Every character
-except white space is in a piece, in order. Sizes are those that ``count_tokens`` returns.
+Where a section is split, a piece starts with the last ``overlap`` tokens of the one before, as whole blocks,
+sentences or words. A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``).
+Every character except white space is in a piece, in order. Sizes are those that ``count_tokens`` returns.
 
 A piece's id is ``source#hash``, or ``source#row#hash`` for rows. The hash is that of the text (sha256, 16
 digits), with ``~2``, ``~3``, … for repeated text in a document. The id stays the same as long as the text
 does, even if it moves. So after a change in one section, only the pieces of that section must be encoded
-again. (Plain text has no sections: there an insertion shifts the ends of all later pieces.)
+again.
 """
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache
-from itertools import dropwhile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, reduce
+from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple, get_args
 
 from dartboard.errors import ConfigError
-from dartboard.ingest.documents import Document, Piece, Section, digest
-from dartboard.ingest.sections import CountTokens, Stretch, stretches, title_of
-from dartboard.ingest.splitters import (
-    CODE,
-    MARKDOWN,
-    PROSE,
-    RST,
-    WORDS,
-    Splitter,
-    Unit,
-    estimate_tokens,
-    pack,
-    units,
-)
+from dartboard.ingest.documents import MAX_HEADINGS, Block, BlockKind, Document, Piece, digest
+from dartboard.ingest.sentences import Span, estimate_tokens, lines, paragraphs, sentences, words
 
-Method = Literal["auto", "tokens", "sentences", "markdown", "code"]
+CountTokens = Callable[[str], int]
+Splitter = Callable[[str], Iterator[Span]]
+Method = Literal["auto", "sentences", "tokens"]
 
-_LARGEST_CONTEXT = 3
-"""A context may take up to 1/n of a piece; a longer one is omitted."""
-
-_SPLITTERS = {"markdown": MARKDOWN, "rst": RST}
-_BEFORE_DEFINITIONS = ("#", "@", "//", "/*", "*", "--", "[")
-_LONGEST_HEAD = 8
-_LONGEST_SIGNATURE = 10_000
-"""How many characters are searched for the end of a signature."""
+_LARGEST_REPEAT = 3
+"""What a piece repeats may take up to 1/n of it; a longer text is omitted."""
+_CHARACTERS_A_TOKEN = 16
+"""More characters than a token usually has: a word is cut to this before its tokens are counted."""
 _CACHED_WORDS = 50_000
 _LINE_END = re.compile(r"\n")
 _RESERVED = {
     *("source", "position", "start", "end", "start_line", "end_line", "page", "end_page", "section", "title"),
     *("kind", "content_hash", "document_hash", "pieces", "read_as", "uploaded"),
+}
+_PROSE: tuple[Splitter, ...] = (sentences, words)
+_SPLITTERS: dict[BlockKind, tuple[Splitter, ...]] = {
+    "code": (paragraphs, lines, words),
+    "table": (lines, words),
+    "label": (lines, words),
 }
 
 
@@ -68,7 +61,7 @@ class ChunkingConfig:
 
     Args:
         method: One of the methods in the module's docstring.
-        size: Maximum tokens of a piece.
+        size: Maximum tokens of a piece; at most what the model reads.
         overlap: Tokens at the end of a piece that the next one repeats; less than ``size``.
         smallest: A section of fewer tokens joins its neighbour.
 
@@ -83,13 +76,15 @@ class ChunkingConfig:
 
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
-            raise ConfigError(f"method must be one of {', '.join(get_args(Method))}; got {self.method!r}")
+            allowed = ", ".join(get_args(Method))
+            raise ConfigError(f"method must be one of {allowed}; got {self.method!r}", field="method")
         if self.size < 1:
-            raise ConfigError(f"size must be >= 1 token, got {self.size}")
+            raise ConfigError(f"size must be >= 1 token, got {self.size}", field="size")
         if not 0 <= self.overlap < self.size:
-            raise ConfigError(f"overlap must be >= 0 and < size ({self.size}), got {self.overlap}")
+            reason = f"overlap must be >= 0 and < size ({self.size}), got {self.overlap}"
+            raise ConfigError(reason, field="overlap")
         if self.smallest < 0:
-            raise ConfigError(f"smallest must be >= 0, got {self.smallest}")
+            raise ConfigError(f"smallest must be >= 0, got {self.smallest}", field="smallest")
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON data, for a manifest."""
@@ -97,7 +92,9 @@ class ChunkingConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ChunkingConfig":
-        """The settings from :meth:`to_json`."""
+        """The settings from :meth:`to_json`; ``markdown`` and ``code`` of older indexes are ``auto``."""
+        if data.get("method") in ("markdown", "code"):
+            data = {**data, "method": "auto"}
         try:
             return cls(**data)
         except TypeError as error:
@@ -125,20 +122,53 @@ def chunk(
         >>> [piece.text for piece in chunk(note)]
         ['Tea grows on hills.']
     """
-    config = config or ChunkingConfig()
-    cuts = _Cutter(document, config, count_tokens).cuts()
-    return _PieceMaker(document).pieces(cuts)
+    cutter = _Cutter(document, config or ChunkingConfig(), count_tokens)
+    return _PieceMaker(document).pieces(cutter.cuts())
 
 
-def method_for(document: Document) -> Method:
-    """The method that ``auto`` chooses for a document."""
-    if document.kind == "code":
-        return "code"
-    return "markdown" if any(section.path for section in document.sections) else "sentences"
+class Section(NamedTuple):
+    """A part of the text under a path of headings or definitions, outermost first.
+
+    ``body`` is where the text below the heading and its labels begins. ``around`` are the first lines of the
+    definitions around the section, which its pieces repeat, and ``own`` those of its own definition.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    body: int
+    around: tuple[str, ...] = ()
+    own: str = ""
+
+
+def sections_of(document: Document) -> list[Section]:
+    """The sections of a document: consecutive, and together the whole text."""
+    found: list[Section] = []
+    above: list[Block] = []  # the headings of the current section, outermost first
+    start = body = opened = 0
+
+    def close(end: int) -> None:
+        if end > start:
+            path = tuple(block.title for block in above if block.title)
+            around = tuple(block.repeat for block in above[:-1] if block.repeat)
+            found.append(Section(start, end, path, body, around, above[-1].repeat if above else ""))
+
+    for block in document.blocks:
+        if block.kind in ("heading", "definition") and opened < MAX_HEADINGS:
+            opened += 1
+            close(block.start)
+            while above and above[-1].level >= block.level:
+                above.pop()
+            above.append(block)
+            start, body = block.start, block.end
+        elif block.kind == "label" and not document.text[body : block.start].strip():
+            body = block.end
+    close(len(document.text))
+    return found
 
 
 class _Cut(NamedTuple):
-    """The position of a piece in the document, its section's title, and context lines to prepend."""
+    """The position of a piece in the document, its section's title, and the lines that it repeats."""
 
     start: int
     end: int
@@ -146,77 +176,277 @@ class _Cut(NamedTuple):
     context: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+class _Unit(NamedTuple):
+    """A part of a text that is not split, its tokens, and what it repeats as the first of a piece."""
+
+    start: int
+    end: int
+    tokens: int
+    repeat: str = ""
+
+
+class _Stretch(NamedTuple):
+    """Consecutive sections as one unit. ``path`` is their common path, or that of the largest; ``named`` are
+    the paths of all joined sections.
+    """
+
+    first: Section
+    end: int
+    path: tuple[str, ...]
+    tokens: int
+    named: tuple[tuple[str, ...], ...]
+
+
 class _Cutter:
-    document: Document
-    config: ChunkingConfig
-    count: CountTokens
+    """Finds where the pieces of one document begin and end."""
+
+    def __init__(self, document: Document, config: ChunkingConfig, count: CountTokens) -> None:
+        self._text, self._blocks = document.text, document.blocks
+        self._method, self._size, self._overlap = config.method, config.size, config.overlap
+        self._smallest = config.smallest if config.method == "auto" else 0
+        self._count = lru_cache(_CACHED_WORDS)(count) if config.method == "tokens" else count
+        self._sections = sections_of(document)
+        self._ends = [block.end for block in document.blocks]
 
     def cuts(self) -> Iterator[_Cut]:
-        method = method_for(self.document) if self.config.method == "auto" else self.config.method
-        text, size = self.document.text, self.config.size
-        if method in ("tokens", "sentences"):
-            splitters = WORDS if method == "tokens" else PROSE
-            count = lru_cache(_CACHED_WORDS)(self.count) if method == "tokens" else self.count
-            parts = units(text, (0, len(text)), splitters, size, count)
-            for start, end in pack(text, parts, size, self.config.overlap, self.count):
-                yield _Cut(start, end, self._title(start, end))
+        if self._method == "auto":
+            for stretch in self._joined(self._plan(_bare_joined(self._text, self._sections), 0)):
+                yield from self._split(stretch)
             return
-        sections = self.document.sections or (Section(0, len(text)),)
-        for stretch in stretches(text, sections, size, self.config.smallest, self.count):
-            yield from self._split(stretch, method)
+        splitters = (words,) if self._method == "tokens" else _PROSE
+        starts = [section.start for section in self._sections]
+        for cut in self._pack(self._units((0, len(self._text)), splitters, self._size), self._size):
+            inside = slice(bisect_right(starts, cut.start) - 1, bisect_left(starts, cut.end))
+            yield cut._replace(section=title_of([section.path for section in self._sections[inside]]))
 
-    def _split(self, stretch: Stretch, method: Method) -> Iterator[_Cut]:
-        """One piece if the stretch fits with its context, otherwise several."""
-        text, size = self.document.text, self.config.size
-        context = self._bounded(stretch.context)
-        if self.count(context + text[stretch.start : stretch.end]) <= size:
-            yield _Cut(stretch.start, stretch.end, stretch.title, context)
-            return
-        again = context
-        if method == "code" and stretch.path:
-            again = self._bounded(context + _signature(text[stretch.start : stretch.end])) or context
-        room = size - max(self.count(context), self.count(again))
-        splitters = CODE if method == "code" else _SPLITTERS.get(self.document.kind, PROSE)
-        parts = units(text, (stretch.start, stretch.end), splitters, room, self.count)
-        parts = self._opened_below_heading(parts, stretch, splitters, room)
-        for at, (start, end) in enumerate(
-            pack(text, parts, room, min(self.config.overlap, room - 1), self.count)
-        ):
-            yield _Cut(start, end, stretch.title, again if at else context)
+    # ---- sections into stretches that fit
 
-    def _opened_below_heading(
-        self, parts: Iterator[Unit], stretch: Stretch, splitters: Sequence[Splitter], room: int
-    ) -> Iterator[Unit]:
-        """Split the first unit below a heading if both do not fit together, so that no heading is alone."""
-        text = self.document.text
-        headed = False
-        for part in parts:
-            if part.start < stretch.body:
-                headed = True
-                yield part
-                continue
-            left = room - self.count(text[stretch.start : stretch.body]) if headed else 0
-            if left > 0 and self.count(text[stretch.start : part.end]) > room:
-                yield from units(text, (part.start, part.end), splitters[1:], left, self.count)
+    def _plan(self, sections: Sequence[Section], depth: int) -> list[_Stretch]:
+        """Group sections by their path to ``depth``; groups that do not fit are split one level deeper."""
+        found: list[_Stretch] = []
+        for _, members in groupby(sections, key=lambda section: section.path[: depth + 1]):
+            family = list(members)
+            whole = self._whole(family)
+            if len(family) == 1 or whole.tokens <= self._size:
+                found.append(whole)
+            elif all(len(section.path) <= depth + 1 for section in family):
+                found += [self._whole([section]) for section in family]
             else:
-                yield part
-            break
-        yield from parts
+                found += self._joined(self._plan(family, depth + 1))
+        return found
 
-    def _bounded(self, context: str) -> str:
-        return context if self.count(context) * _LARGEST_CONTEXT <= self.config.size else ""
+    def _whole(self, family: Sequence[Section]) -> _Stretch:
+        path = reduce(_shared, (section.path for section in family))
+        tokens = self._count(self._text[family[0].start : family[-1].end])
+        return _Stretch(family[0], family[-1].end, path, tokens, (path,))
 
-    def _title(self, start: int, end: int) -> str:
-        return title_of([s.path for s in self.document.sections if s.start < end and start < s.end])
+    def _joined(self, parts: list[_Stretch]) -> list[_Stretch]:
+        """Join parts of fewer than ``smallest`` tokens with the more closely related neighbour that fits."""
+        at = 0
+        while at < len(parts):
+            pairs = [pair for pair in (at, at - 1) if 0 <= pair < len(parts) - 1]
+            pairs.sort(key=lambda pair: -len(_shared(parts[pair].path, parts[pair + 1].path)))
+            small = parts[at].tokens < self._smallest
+            at = next((pair for pair in pairs if small and self._join(parts, pair)), at + 1)
+        return parts
+
+    def _join(self, parts: list[_Stretch], at: int) -> bool:
+        """Join two neighbours if they fit."""
+        left, right = parts[at : at + 2]
+        tokens = self._count(self._text[left.first.start : right.end])
+        if tokens > self._size:
+            return False
+        larger = left if left.tokens >= right.tokens else right
+        path = larger.path
+        if larger.tokens < self._smallest:  # both are small, so neither path represents the result
+            path = _shared(left.path, right.path) or path
+        parts[at : at + 2] = [_Stretch(left.first, right.end, path, tokens, left.named + right.named)]
+        return True
+
+    # ---- a stretch into pieces
+
+    def _split(self, stretch: _Stretch) -> Iterator[_Cut]:
+        """One piece if the stretch fits with what it repeats, otherwise several."""
+        start, end, title = stretch.first.start, stretch.end, title_of(stretch.named)
+        context = self._bounded("".join(stretch.first.around))
+        if self._count(context + self._text[start:end]) <= self._size:
+            yield _Cut(start, end, title, context)
+            return
+        later = self._bounded(context + stretch.first.own) or context
+        room = self._size - max(map(self._count, (context, later))) if later else self._size
+        for at, cut in enumerate(self._pack(self._block_units(start, end, room), room)):
+            yield cut._replace(section=title, context=(later if at else context) + cut.context)
+
+    def _block_units(self, start: int, end: int, room: int) -> Iterator[_Unit]:
+        """The blocks between two positions, each whole if it fits.
+
+        Headings and labels belong to the text after them, labels at the end to the text before.
+        """
+        opened = -1  # start of the headings and labels that wait for a text
+        held: tuple[Block, int] | None = None
+        for block in self._blocks_between(start, end):
+            if block.kind in ("heading", "definition", "label"):
+                opened = block.start if opened < 0 else opened
+                continue
+            if held:
+                yield from self._block_unit(*held, room)
+            held, opened = (block, block.start if opened < 0 else opened), -1
+        if held:
+            yield from self._block_unit(held[0] if opened < 0 else replace(held[0], end=end), held[1], room)
+        elif opened >= 0:
+            yield from self._units((opened, end), (lines, words), room)
+
+    def _block_unit(self, block: Block, first: int, room: int) -> Iterator[_Unit]:
+        """A block, or its parts; the headings from ``first`` on join the first of them."""
+        whole = self._unit(first, block.end)
+        if whole.tokens <= room:
+            yield whole
+            return
+        head = self._unit(first, block.start)
+        left = room - head.tokens if block.start > first else room
+        repeat = self._bounded(block.repeat)
+        later = room - self._count(repeat) if repeat else room
+        begun = False
+        splitters = _SPLITTERS.get(block.kind, _PROSE)
+        for unit in self._units((block.start, block.end), splitters, min(max(1, left), later)):
+            if begun or first == block.start:
+                yield unit._replace(repeat=repeat if begun else "")
+            elif (opening := self._unit(first, unit.end)).tokens <= room:
+                yield opening
+            else:  # the headings alone are too long
+                yield from self._units((first, block.start), (lines, words), room)
+                yield unit
+            begun = True
+
+    def _blocks_between(self, start: int, end: int) -> Iterator[Block]:
+        """The blocks of a part of the text, and the paragraphs between them as blocks."""
+        at = start
+        for number in range(bisect_right(self._ends, start), len(self._blocks)):
+            block = self._blocks[number]
+            if block.start >= end:
+                break
+            yield from self._paragraphs(at, block.start)
+            if block.end > block.start:
+                yield block
+            at = block.end
+        yield from self._paragraphs(at, end)
+
+    def _paragraphs(self, start: int, end: int) -> Iterator[Block]:
+        for first, last in paragraphs(self._text[start:end]):
+            yield Block(start + first, start + last, "text")
+
+    def _bounded(self, repeat: str) -> str:
+        return repeat if self._count(repeat) * _LARGEST_REPEAT <= self._size else ""
+
+    def _unit(self, start: int, end: int) -> _Unit:
+        return _Unit(start, end, self._count(self._text[start:end]))
+
+    def _units(self, span: Span, splitters: Sequence[Splitter], size: int) -> Iterator[_Unit]:
+        """The units of a span by the first splitter; a unit that exceeds ``size`` is split by the next."""
+        if not splitters:
+            yield from self._characters(span, size)
+            return
+        for first, last in splitters[0](self._text[slice(*span)]):
+            unit = self._unit(span[0] + first, span[0] + last)
+            if unit.tokens <= size:
+                yield unit
+            else:
+                yield from self._units((unit.start, unit.end), splitters[1:], size)
+
+    def _characters(self, span: Span, size: int) -> Iterator[_Unit]:
+        """Halve a word that exceeds ``size`` until the parts fit; a single character is never split."""
+        step = size * _CHARACTERS_A_TOKEN
+        pending = [(start, min(start + step, span[1])) for start in reversed(range(*span, step))]
+        while pending:
+            start, end = pending.pop()
+            unit = self._unit(start, end)
+            if unit.tokens <= size or end - start == 1:
+                yield unit
+            else:
+                middle = (start + end) // 2
+                pending += [(middle, end), (start, middle)]
+
+    def _pack(self, parts: Iterable[_Unit], size: int) -> Iterator[_Cut]:
+        """Join as many whole units as fit; each piece repeats up to ``overlap`` tokens of the one before.
+
+        A last piece of fewer than ``smallest`` tokens repeats more, so that no remainder stands alone.
+        Holds only the units of two pieces in memory; units without tokens count as one token.
+        """
+        rest = iter(parts)
+        window: list[_Unit] = []  # the units from the start of the current piece
+        done = 0  # how many of them are in the previous piece
+        before: list[_Unit] = []  # the units of the previous piece that are not in the window
+        overlap = min(self._overlap, size - 1)
+        while True:
+            last = tokens = 0
+            while last < len(window) or _read_one(rest, window):
+                if last and (tokens + window[last].tokens > size or last >= size):
+                    break
+                tokens += window[last].tokens
+                last += 1
+            else:
+                if done == len(window):
+                    return
+                while tokens < self._smallest and len(before) > 1 and tokens + before[-1].tokens <= size:
+                    window.insert(0, before.pop())
+                    tokens, last, done = tokens + window[0].tokens, last + 1, done + 1
+            # Token counts of units may not add up, because of the white space between: count the whole.
+            start, repeat = window[0].start, window[0].repeat
+            while last > 1 and self._count(repeat + self._text[start : window[last - 1].end]) > size:
+                last -= 1
+            if last <= done:  # only overlap fits: retry with less of it
+                del window[0]
+                done -= 1
+                continue
+            yield _Cut(start, window[last - 1].end, context=repeat)
+            first, shared = last, 0
+            while first > 1 and shared + window[first - 1].tokens <= overlap:
+                first -= 1
+                shared += window[first].tokens
+            before = window[:first]
+            del window[:first]
+            done = last - first
 
 
-def _signature(definition: str) -> str:
-    """The first lines of a definition, up to its body."""
-    lines = [line for line in definition[:_LONGEST_SIGNATURE].split("\n") if line.strip()]
-    head = list(dropwhile(lambda line: line.lstrip().startswith(_BEFORE_DEFINITIONS), lines))[:_LONGEST_HEAD]
-    ends = (at for at, line in enumerate(head, start=1) if line.rstrip().endswith((":", "{")))
-    return "".join(f"{line}\n" for line in head[: next(ends, 1)])
+def _bare_joined(text: str, sections: Sequence[Section]) -> list[Section]:
+    """Join headings without text to the section after them: ``Guide``, ``Install`` and the first words."""
+    joined: list[Section] = []
+    waiting: Section | None = None
+    for section in sections:
+        if waiting is not None:
+            section = section._replace(start=waiting.start)
+        headed = section.body > section.start and not section.own
+        bare = headed and not text[section.body : section.end].strip()
+        waiting = section if bare else None
+        if not bare:
+            joined.append(section)
+    return joined if waiting is None else [*joined, waiting]
+
+
+def _read_one(rest: Iterator[_Unit], window: list[_Unit]) -> bool:
+    """Add the next unit, if any."""
+    unit = next(rest, None)
+    if unit is not None:
+        window.append(unit)
+    return unit is not None
+
+
+def title_of(paths: Sequence[tuple[str, ...]]) -> str:
+    """The names of all sections, with a common path only once: ``Install > Linux; macOS``, ``Keys; Limits``.
+
+    Text before the first heading, or directly under the common one, has no name.
+    """
+    named = list(dict.fromkeys(path for path in paths if path))
+    if not named:
+        return ""
+    within = reduce(_shared, named)
+    own = [" > ".join(path[len(within) :]) for path in named if len(path) > len(within)]
+    return " > ".join([*within, *(["; ".join(own)] if own else [])])
+
+
+def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
+    pairs = zip(left, right, strict=False)
+    return tuple(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class _PieceMaker:
@@ -225,7 +455,6 @@ class _PieceMaker:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._line_ends = array("I", (found.start() for found in _LINE_END.finditer(document.text)))
-        self._starts = [section.start for section in document.sections]
         self._own = {f"{name}_" if name in _RESERVED else name: v for name, v in document.metadata.items()}
         self._seen: Counter[str] = Counter()
 
@@ -274,11 +503,7 @@ class _PieceMaker:
         return {"start_line": start, "end_line": end}
 
     def _pages(self, cut: _Cut) -> dict[str, Any]:
-        first, last = self._section(cut.start), self._section(cut.end - 1)
-        if not first or not last or first.page is None:
+        if not self._document.pages:
             return {}
-        return {"page": first.page, "end_page": last.page}
-
-    def _section(self, at: int) -> Section | None:
-        number = bisect_right(self._starts, at) - 1
-        return self._document.sections[number] if number >= 0 else None
+        first, last = (bisect_right(self._document.pages, at) for at in (cut.start, cut.end - 1))
+        return {"page": first, "end_page": last}

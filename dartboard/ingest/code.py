@@ -1,6 +1,6 @@
-"""Sections of source code: each function, each class head, each method, and the code between them.
+"""Definitions in source code: functions, classes and their methods, and the code between them.
 
-Python is parsed. Decorators and the comments directly above belong to a definition, and a method's context is
+Python is parsed. Decorators and the comments directly above belong to a definition, and a method repeats
 the line of its class. Python that does not parse (another version, a template) and all other languages use
 patterns: a small table has the look of a definition's first line for each family of languages. A definition
 belongs to the nearest type, module or namespace above it with less indentation; code that is indented deeper
@@ -11,12 +11,13 @@ per language, and chunking only needs to know where definitions begin.
 import ast
 import re
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice
+from typing import NamedTuple
 
-from dartboard.ingest.documents import Section
-from dartboard.ingest.limits import MAX_HEADINGS
-from dartboard.ingest.sections import lines_with_starts, until_next
+from dartboard.ingest.documents import MAX_HEADINGS, Block
+from dartboard.ingest.sentences import lines_with_starts
 
 _ID = r"([A-Za-z_$][\w$]*[?!]?)"
 _WORDS = (
@@ -74,120 +75,131 @@ _LOOKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _LONGEST = 300
 """Longer lines are data, and slow to match."""
 _ATTACHED = re.compile(r"\s*(?://|/?\*|#(?!\s*(?:include|define|undef|if|el|endif|pragma|import))|--|@|\[\w)")
+_LONGEST_HEAD = 8
+"""A longer head of a definition is repeated by its first line only."""
 _LONGEST_PARSED = 1_000_000
 """A parsed module takes a hundred times its size in memory; longer files are data."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def code_sections(text: str, language: str) -> tuple[Section, ...]:
-    """The sections of a source file in a language of :func:`dartboard.ingest.readers.language_of`."""
+def code_blocks(text: str, language: str) -> tuple[Block, ...]:
+    """The definitions of a source file in a language of :func:`dartboard.ingest.readers.language_of`, and the
+    code between them.
+    """
     parse = language == "python" and len(text) <= _LONGEST_PARSED
-    return (python_sections(text) if parse else None) or other_sections(text, language)
+    parsed = _python(text) if parse else None
+    found = _by_looks(text, language) if parsed is None else parsed
+    return tuple(_with_code(text, found))
 
 
-def python_sections(text: str) -> tuple[Section, ...] | None:
-    """The sections of a module; None if it does not parse."""
+def _with_code(text: str, definitions: Iterable[Block]) -> Iterator[Block]:
+    """Everything between the definitions as blocks of code."""
+    at = 0
+    for block in islice(definitions, MAX_HEADINGS):
+        if text[at : block.start].strip():
+            yield Block(at, block.start, "code")
+        yield block
+        at = block.end
+    if text[at:].strip():
+        yield Block(at, len(text), "code")
+
+
+def _python(text: str) -> list[Block] | None:
+    """The definitions of a Python module; None if it does not parse."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about the parsed code
+            warnings.simplefilter("ignore")
             module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _Outline(text).sections(module)
+    return _PythonOutline(text).read(module)
 
 
-class _Outline:
+class _PythonOutline:
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
         self._offsets = [0]
         for line in self._lines:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
         self._offsets[-1] -= 1  # the last line has no line end
-        self._starts: dict[int, tuple[tuple[str, ...], str]] = {}  # line (from 0) → path, context
+        self._blocks: dict[int, Block] = {}  # by line from 0; a later rule overrides an earlier one
 
-    def sections(self, module: ast.Module) -> tuple[Section, ...]:
-        """Sections in order; a later rule for the same line overrides an earlier one."""
-        self._starts[0] = ((), "")
-        self._visit(module.body, (), "", len(self._lines))
-        found: list[Section] = []
-        lines = sorted(self._starts)
-        for first, last in zip(lines, [*lines[1:], len(self._lines)], strict=True):
-            start, end = self._offsets[first], self._offsets[last]
-            if found and not "".join(self._lines[first:last]).strip():
-                found[-1] = replace(found[-1], end=end)
-            elif end > start:
-                found.append(Section(start, end, *self._starts[first]))
-        return tuple(found)
+    def read(self, module: ast.Module) -> list[Block]:
+        """The definitions in order; code after one belongs to what is around it."""
+        self._visit(module.body, 1, len(self._lines))
+        return [self._blocks[line] for line in sorted(self._blocks)]
 
-    def _visit(self, body: list[ast.stmt], path: tuple[str, ...], context: str, end: int) -> None:
-        """Visit the definitions of a body that ends at line ``end``; code after one belongs to the body."""
+    def _visit(self, body: list[ast.stmt], level: int, end: int) -> None:
+        """Visit the definitions of a body that ends at line ``end``."""
         floor = -1
         for node in body:
             if not isinstance(node, _Definition):
                 continue
             first = self._first_line(node, floor)
             last = node.end_lineno or node.lineno
-            self._starts[first] = ((*path, node.name), context)
+            head_end = max(self._first_line(node.body[0], node.lineno - 1), node.lineno)
+            start, signature, stop = (self._offsets[line] for line in (first, node.lineno - 1, head_end))
+            repeat = _short("\n".join(self._lines[node.lineno - 1 : head_end]))
+            self._blocks[first] = Block(start, max(stop, signature), "definition", level, node.name, repeat)
             if last < end:
-                self._starts[last] = (path, context)
+                at = self._offsets[last]
+                self._blocks[last] = Block(at, at, "definition", level)
             if isinstance(node, ast.ClassDef):
-                self._visit(node.body, (*path, node.name), context + self._head(node), last)
+                self._visit(node.body, level + 1, last)
             floor = last - 1
 
-    def _first_line(self, node: _Definition, floor: int) -> int:
-        """The first line of the definition with its decorators and comments, counted from 0."""
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+    def _first_line(self, node: ast.stmt, floor: int) -> int:
+        """The first line of a statement with its decorators and comments, counted from 0."""
+        decorators = getattr(node, "decorator_list", [])
+        first: int = min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1
         while first - 1 > floor and self._lines[first - 1].lstrip().startswith("#"):
             first -= 1
         return first
 
-    def _head(self, node: ast.ClassDef) -> str:
-        """``class Name(Base):``, possibly over several lines."""
-        body = node.body[0]
-        first = min([body.lineno, *(d.lineno for d in getattr(body, "decorator_list", []))])
-        return "\n".join(self._lines[node.lineno - 1 : max(first - 1, node.lineno)]) + "\n"
+
+def _short(head: str) -> str:
+    """The first lines of a definition for its parts to repeat: the whole head, or only its first line."""
+    if head.count("\n") >= _LONGEST_HEAD or len(head) > _LONGEST:
+        head = head.partition("\n")[0]
+    return f"{head}\n" if len(head) <= _LONGEST else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(NamedTuple):
     """A definition that later lines may still belong to."""
 
     indent: int
     name: str
     holds: bool
-    line: str
 
 
-def other_sections(text: str, language: str) -> tuple[Section, ...]:
-    """The sections of a source file; a file without recognised definitions is one section."""
-    begun = [Section(0, 0)]
+def _by_looks(text: str, language: str) -> Iterator[Block]:
+    """The definitions of a source file by the look of their first lines."""
     stack: list[_Open] = []
     attached = -1  # start of the comments directly above; -1 if there are none
     for at, line in lines_with_starts(text):
-        found = _definition(line, language) if len(begun) < MAX_HEADINGS else None
+        found = _definition(line, language)
         if found and _stands_outside(stack, found.indent):
             while stack and stack[-1].indent >= found.indent:
                 stack.pop()
-            context = "".join(f"{outer.line}\n" for outer in stack)
             stack.append(found)
             start = at if attached < 0 else attached
-            begun.append(Section(start, start, tuple(outer.name for outer in stack), context))
+            end = min(at + len(line) + 1, len(text))
+            yield Block(start, end, "definition", len(stack), found.name, f"{line.rstrip()}\n")
             attached = -1
-        elif not _ATTACHED.match(line):
+        elif not _ATTACHED.match(line[:_LONGEST]):
             attached = -1
         elif attached < 0:
             attached = at
-    return until_next(begun, len(text))
 
 
 def _definition(line: str, language: str) -> _Open | None:
-    body = line.lstrip()
+    body = " ".join(line.split())  # folded, so that a pattern cannot try every way to split white space
     if not body or len(line) > _LONGEST:
         return None
     for pattern, holds in _patterns(language):
         if found := pattern.match(body):
-            indent = len(line[: len(line) - len(body)].expandtabs(4))
-            return _Open(indent, found[1].strip(), holds, line.rstrip())
+            indent = len(line[: len(line) - len(line.lstrip())].expandtabs(4))
+            return _Open(indent, found[1].strip(), holds)
     return None
 
 

@@ -2,9 +2,9 @@
 
 Hidden files and folders are skipped, and so are files that ``.gitignore`` excludes (including those of the
 folders above, up to the repository's root; deeper rules win) or that ``excludes`` matches, in the same
-syntax. With ``includes``, a file must match one of them. A link to a target outside of its root is not
-followed. A link to a target inside is followed unless the target is found anyway. Files are sorted by source.
-A file or folder that the caller names is read even if a rule would exclude it.
+syntax (pathspec reads it). With ``includes``, a file must match one of them. A link to a target outside of
+its root is not followed. A link to a target inside is followed unless the target is found anyway. Files are
+sorted by source. A file or folder that the caller names is read even if a rule would exclude it.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from typing import Any
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest.documents import Problem
-from dartboard.ingest.gitignore import IgnoreRules
 
 ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
 """Files that are skipped in folders; such a file is read if it is named explicitly."""
@@ -25,6 +24,48 @@ ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
 
 _LARGEST_GITIGNORE = 100_000
 """Maximum bytes of a list of rules; a larger file was not written by a person."""
+_MOST_STARS = 3
+"""Maximum stars between two slashes: the time of a match grows with a power of their number, and a folder may
+hold anybody's ``.gitignore``.
+"""
+
+
+class IgnoreRules:
+    """The rules of a ``.gitignore``; the last match wins. ``skipped`` are those with too many stars."""
+
+    def __init__(self, lines: Iterable[str], *, strict: bool = False) -> None:
+        """``strict``: a rule that is not valid raises ``IngestError``; otherwise it is skipped."""
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+        self._patterns: list[Any] = []
+        self.skipped: list[str] = []
+        for line in lines:
+            check()
+            parts = line.split("/")
+            if parts.count("**") > _MOST_STARS or any(part.count("*") > _MOST_STARS for part in parts):
+                self.skipped.append(line.strip())
+                continue
+            try:
+                pattern = GitIgnoreSpecPattern(line.rstrip("\r\n"))
+            except ValueError as error:
+                if strict:
+                    raise IngestError(f"the pattern {line!r} is not valid: {error}") from error
+            else:
+                if pattern.include is not None:
+                    self._patterns.append(pattern)
+        if strict and self.skipped:
+            raise IngestError(f"the pattern {self.skipped[0]!r} has more than {_MOST_STARS} stars in a row")
+        self._patterns.reverse()
+
+    def verdict(self, path: str, *, is_dir: bool) -> bool | None:
+        """Whether a rule matches this path: False for a rule with ``!``, None without a match."""
+        name = f"{path}/" if is_dir else path
+        found = (bool(one.include) for one in self._patterns if one.match_file(name) is not None)
+        return next(found, None)
+
+    def covers(self, path: str, *, is_dir: bool) -> bool:
+        """Whether the rules match a path or a folder above it."""
+        return bool(self.verdict(path, is_dir=is_dir))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +186,7 @@ class _Walk:
                 self.problem(here, f"folder cannot be read: {error.strerror or error}")
                 continue
             has_rules = self.rules.gitignore and any(entry.name == ".gitignore" for entry in entries)
-            rules = above + _gitignore_of(here) if has_rules else above
+            rules = above + self.gitignore(here) if has_rules else above
             stem = real.rstrip(os.sep) + os.sep
             for entry in entries:
                 check()
@@ -159,6 +200,14 @@ class _Walk:
                     pending.append((path, stem + entry.name, rules))
                 else:
                     self.file(path, stem + entry.name, entry.is_file(follow_symlinks=False))
+
+    def gitignore(self, folder: Path) -> list[tuple[Path, IgnoreRules]]:
+        """The rules of a folder; those that are skipped become a problem."""
+        rules = _gitignore_of(folder)
+        if skipped := [line for _, one in rules for line in one.skipped]:
+            reason = f"rules with more than {_MOST_STARS} stars in a name are skipped: {skipped[0]!r}"
+            self.problem(folder / ".gitignore", reason, "rule")
+        return rules
 
     def file(self, path: Path, real: str, is_file: bool) -> None:
         """Add a file, unless it was already found by another path."""

@@ -1,28 +1,42 @@
-"""Markdown and Jupyter notebooks: headings, code fences, and front matter as metadata.
+"""Markdown and Jupyter notebooks: headings, code fences, tables, labels, and front matter as metadata.
 
-Headings are ``# Title`` and titles underlined with = or -, except in code fences. Front matter is read as
-flat ``name: value`` lines and lists; more complex values are kept as text under their name (a YAML parser
-would execute tags and aliases of an untrusted file). A notebook becomes Markdown: its texts unchanged, its
-code in fences, without outputs. We use no Markdown library: those return HTML or tokens, and chunking needs
-the positions of headings in the original text.
+Headings are ``# Title`` and titles underlined with = or -, except in code fences and comments. Front matter
+is YAML between ``---`` or TOML between ``+++``; its values keep their types. A notebook becomes Markdown: its
+texts unchanged, its code in fences, without outputs. We use no Markdown library: those return HTML or tokens,
+and chunking needs the positions of blocks in the original text.
 """
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 from dartboard.errors import IngestError
-from dartboard.ingest.limits import MAX_METADATA, MAX_TITLE, check_json
-from dartboard.ingest.sections import Heading, lines_with_starts
+from dartboard.ingest.documents import MAX_BLOCKS, MAX_METADATA, MAX_TITLE, Block, check_json
+from dartboard.ingest.sentences import line_at
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FIELD = re.compile(r"([A-Za-z_][\w .-]*):(?:[ \t]+(.*)|[ \t]*)$")
-_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
+_FRONT = re.compile(
+    r"\A(?:---[ \t]*\n(?P<yaml>.*?\n)?(?:---|\.\.\.)|\+\+\+[ \t]*\n(?P<toml>.*?\n)?\+\+\+)"
+    r"[ \t]*(?:\n|\Z)",
+    re.DOTALL,
+)
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
-_NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[#>|]|[-*+] |\d+[.)] |(?:[-*_] *){3,}$)")
+_NO_PARAGRAPH = re.compile(r" {4}|\t| {0,3}(?:[#>|]|[-*+] |\d+[.)] |(?:[-*_] *){3,}$)")
+_COMMENT = re.compile(r" {0,3}<!--")
+_ANCHOR = re.compile(
+    r" {0,3}(?:<a\s+(?:name|id)=[^<>]*>(?:</a>)?\s*$"  # an anchor
+    r"|(?:!!!|\?\?\?\+?|:{3,}).*$"  # the first line of a note
+    r"|\(\S+\)=\s*$)"  # an anchor of MyST
+)
+_DEFINITION = re.compile(r" {0,3}\[[^\]]+\]:\s*\S+")
+_DELIMITERS = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_ANCHORED = "anchor"
+"""The title of labels that belong to a heading below them."""
+_LONGEST_TITLE = 5
+"""How many lines an underlined title may have."""
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}|`+|<[^>]+>|\{#[^}]*\}")
 
 
@@ -39,83 +53,117 @@ def notebook_text(text: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
-    """The fields of the front matter, the text after it, and its number of lines; a very long one is text."""
-    found = _FRONT.match(text)
-    if not found or found.end() > MAX_METADATA:
-        return {}, text, 0
-    return _fields((found[1] or "").splitlines()), text[found.end() :], found[0].count("\n")
-
-
-def fences(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of the code fences of a text; an open fence ends with the text."""
-    opened: tuple[int, str] | None = None
-    for start, line in lines_with_starts(text):
-        found = _FENCE.match(line)
-        if opened is None:
-            if found and not (found[1][0] == "`" and "`" in found[2]):
-                opened = (start, found[1])
-        elif found and found[1].startswith(opened[1]) and not found[2].strip():
-            yield opened[0], start + len(line)
-            opened = None
-    if opened:
-        yield opened[0], len(text)
-
-
-def markdown_headings(text: str) -> Iterator[Heading]:
-    """The headings of a Markdown text, in order."""
-    code = [at for span in fences(text) for at in span]
-    at, before = 0, (0, "")
-    for start, line in lines_with_starts(text):
-        while at < len(code) and start >= code[at]:
-            at += 1
-        if at % 2 or len(line) > MAX_TITLE:  # inside of a fence, or too long for a heading
-            before = (start, "")
-            continue
-        if found := _ATX.match(line):
-            yield Heading(start, start + len(line), len(found[1]), _plain(found[2] or ""))
-            line = ""
-        elif (under := _UNDERLINE.match(line)) and not _NO_PARAGRAPH.match(before[1]):
-            level = 1 if under[1][0] == "=" else 2
-            yield Heading(before[0], start + len(line), level, _plain(before[1]))
-            line = ""
-        before = (start, line)
-
-
 def _cell(cell: dict[str, Any], language: str) -> str:
     source = cell["source"]
     body = (source if isinstance(source, str) else "".join(source)).strip()
     return f"```{language}\n{body}\n```" if body and cell["cell_type"] == "code" else body
 
 
+def front_matter(text: str) -> tuple[dict[str, Any], str, int, tuple[str, ...]]:
+    """The fields of the front matter, the text after it, its number of lines, and a note if it is not valid.
+
+    What holds no fields, or is very long, is text.
+    """
+    found = _FRONT.match(text)
+    if not found or found.end() > MAX_METADATA:
+        return {}, text, 0, ()
+    notes: tuple[str, ...] = ()
+    fields: Any = {}
+    try:
+        fields = tomllib.loads(found["toml"] or "") if text[0] == "+" else _yaml(found["yaml"] or "")
+    except (ValueError, RecursionError) as error:
+        notes = (f"its front matter is not valid and was left out: {str(error).splitlines()[0]}",)
+    if fields is not None and not isinstance(fields, dict):
+        return {}, text, 0, ()
+    known = {str(name): value for name, value in (fields or {}).items() if value not in (None, "", [])}
+    return known, text[found.end() :], found[0].count("\n"), notes
+
+
+def _yaml(text: str) -> Any:
+    """The values of a YAML text: plain types only, without aliases, which can expand to any size."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
+            raise ValueError("it holds an alias (*name): write the value out")
+        return loader(text).get_single_data()
+    except yaml.YAMLError as error:
+        raise ValueError(str(getattr(error, "problem", None) or error)) from error
+
+
+def markdown_blocks(text: str) -> tuple[Block, ...]:
+    """The headings, code fences, tables and labels of a Markdown text."""
+    found: list[Block] = []
+    for block in _blocks(text):
+        if len(found) == MAX_BLOCKS:
+            break
+        if block.kind == "heading":  # anchors above a heading are part of it
+            while found and found[-1].title == _ANCHORED and not text[found[-1].end : block.start].strip():
+                block = Block(found.pop().start, block.end, "heading", block.level, block.title)
+        found.append(block)
+    return tuple(found)
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    at = 0
+    before: list[tuple[int, str]] = []  # the lines of the current paragraph
+    while at < len(text):
+        line = line_at(text, at)
+        start, at = at, at + len(line) + 1
+        opened = before
+        before = []
+        if (fence := _FENCE.match(line)) and not (fence[1][0] == "`" and "`" in fence[2]):
+            at = _fence_end(text, fence[1], at)
+            yield Block(start, min(at, len(text)), "code")
+        elif _COMMENT.match(line):
+            end = text.find("-->", start)
+            if end < 0:
+                continue
+            at = start + len(text[start:end]) + 3
+            rest = line_at(text, at)
+            if not rest.strip():
+                yield Block(start, at, "label", title=_ANCHORED)
+            at += len(rest) + 1
+        elif len(line) > MAX_TITLE:
+            continue
+        elif heading := _ATX.match(line):
+            yield Block(start, start + len(line), "heading", len(heading[1]), _plain(heading[2] or ""))
+        elif opened and (under := _UNDERLINE.match(line)):
+            title = " ".join(words for _, words in opened)
+            if len(title) <= MAX_TITLE and not opened[0][1].lstrip().startswith("|"):
+                level = 1 if under[1][0] == "=" else 2
+                yield Block(opened[0][0], start + len(line), "heading", level, _plain(title))
+        elif opened and "|" in line and "|" in opened[-1][1] and _DELIMITERS.match(line):
+            head, below = opened[-1][0], min(at, len(text))
+            at = _table_end(text, at)
+            yield Block(head, min(at, len(text)), "table", repeat=text[head:below])
+        elif _ANCHOR.match(line):
+            yield Block(start, start + len(line), "label", title=_ANCHORED)
+        elif not opened and _DEFINITION.match(line):
+            yield Block(start, start + len(line), "label")
+        elif line.strip() and (opened or line.lstrip().startswith("|") or not _NO_PARAGRAPH.match(line)):
+            before = [*opened[-_LONGEST_TITLE:], (start, line)]
+
+
+def _fence_end(text: str, mark: str, at: int) -> int:
+    """Where the line after the end of a code fence begins; an open fence ends with the text."""
+    while at < len(text):
+        line = line_at(text, at)
+        at += len(line) + 1
+        found = _FENCE.match(line)
+        if found and found[1].startswith(mark) and not found[2].strip():
+            break
+    return at
+
+
+def _table_end(text: str, at: int) -> int:
+    """Where the line after the last row of a table begins."""
+    while at < len(text) and "|" in (line := line_at(text, at)):
+        at += len(line) + 1
+    return at
+
+
 def _plain(title: str) -> str:
     """A title without markup."""
     return " ".join(_MARKUP.sub(lambda found: found[1] or "", title).split())
-
-
-def _fields(lines: list[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    name = ""
-    for line in lines:
-        so_far = fields.get(name, "")
-        if found := _FIELD.match(line):
-            name = found[1].strip()
-            fields[name] = _value((found[2] or "").strip())
-        elif not name or not line.strip():
-            continue
-        elif (item := _ITEM.match(line)) and (so_far == "" or isinstance(so_far, list)):
-            fields[name] = [*so_far, _unquoted(item[1])]
-        elif isinstance(so_far, str):
-            fields[name] = f"{so_far}\n{line.strip()}".strip()
-    return {name: value for name, value in fields.items() if value not in ("", [])}
-
-
-def _value(text: str) -> Any:
-    if text.startswith("[") and text.endswith("]"):
-        return [_unquoted(item) for item in text[1:-1].split(",") if item.strip()]
-    return "" if text in ("|", ">", "|-", ">-") else _unquoted(text)
-
-
-def _unquoted(text: str) -> str:
-    text = text.strip()
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

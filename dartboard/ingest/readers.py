@@ -9,18 +9,28 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dartboard.errors import ConfigError, IngestError, MissingExtraError
-from dartboard.ingest.code import code_sections
-from dartboard.ingest.documents import Document, Kind, Problem, ReadError, Section, digest
+from dartboard.ingest.code import code_blocks
+from dartboard.ingest.documents import (
+    MAX_CHARACTERS,
+    MAX_TITLE,
+    Document,
+    Kind,
+    Problem,
+    ReadError,
+    Reading,
+    check_characters,
+    check_metadata_size,
+    digest,
+    title_among,
+)
 from dartboard.ingest.docx import read_docx
 from dartboard.ingest.files import SourceFile, walk
 from dartboard.ingest.html import declared_charset, read_html
-from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, check_characters
-from dartboard.ingest.markdown import front_matter, markdown_headings, notebook_text
+from dartboard.ingest.markdown import front_matter, markdown_blocks, notebook_text
 from dartboard.ingest.pdf import read_pdf
-from dartboard.ingest.rst import looks_like_rst, rst_headings
-from dartboard.ingest.sections import outline
-from dartboard.ingest.tabular import RowFields, read_rows
-from dartboard.ingest.text import decode, plain_json, tidy
+from dartboard.ingest.rst import looks_like_rst, rst_blocks
+from dartboard.ingest.tabular import RowFields, is_table, read_rows
+from dartboard.ingest.text import check_encoding, decode, plain_json, tidy
 
 _SUFFIXES: dict[Kind, str] = {
     "markdown": ".md .markdown .mdown .mdx .qmd .rmd .ipynb",
@@ -68,17 +78,21 @@ class ReadOptions:
         max_characters: The longest text of one file.
         fields: Which fields of rows are text, id, title and metadata.
         kind: The kind of the files, if their names do not show it.
+        encoding: The encoding of text files, such as ``cp1251`` or ``shift_jis``; None finds it: a byte-order
+            mark, what a page declares, UTF-8, or else cp1252 with a note.
     """
 
     max_bytes: int = 50_000_000
     max_characters: int = MAX_CHARACTERS
     fields: RowFields = field(default_factory=RowFields)
     kind: Kind | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_bytes", "max_characters"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
+                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}", field=name)
+        check_encoding(self.encoding)
 
 
 def read_path(
@@ -134,15 +148,15 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
             raise ReadError("is empty", "empty")
         if options.kind is None and Path(source).suffix.lower() in _PICTURES:
             raise ReadError("is a picture", "binary")
-        kind = options.kind or kind_of(source)
+        kind = options.kind or ("rows" if is_table(data, source) else kind_of(source))
         if kind == "rows":
-            yield from read_rows(data, source, options.fields, options.max_characters)
+            yield from read_rows(data, source, options.fields, options.max_characters, options.encoding)
         else:
             yield _read(data, source, kind, options)
     except MissingExtraError as error:
         yield Problem(source, str(error), "extra")
     except IngestError as error:
-        yield Problem(source, str(error), error.code if isinstance(error, ReadError) else "damaged")
+        yield Problem(source, str(error), error.problem if isinstance(error, ReadError) else "damaged")
 
 
 def kind_of(name: str) -> Kind:
@@ -160,49 +174,54 @@ def language_of(name: str) -> str | None:
 
 def _read(data: bytes, source: str, kind: Kind, options: ReadOptions) -> Document:
     """The single document of a file that is not a table."""
-    title, first_line = "", None
+    first_line = None
     metadata: dict[str, Any] = {}
-    notes: tuple[str, ...] = ()
+    most = options.max_characters
     if kind == "pdf":
-        text, sections, title, notes = read_pdf(data, options.max_characters)
+        reading = read_pdf(data, most)
     elif kind == "docx":
-        text, sections, title = read_docx(data, options.max_characters)
+        reading = read_docx(data, most)
     elif kind == "html":
-        markup, notes = decode(data, declared_charset(data))
-        check_characters(len(markup), options.max_characters)
-        text, sections, title = read_html(markup)
+        markup, notes = decode(data, options.encoding, declared_charset(data))
+        check_characters(len(markup), most)
+        reading = read_html(markup, most)._replace(notes=notes)
     else:
-        text, notes = decode(data)
-        check_characters(len(text), options.max_characters)
+        text, notes = decode(data, options.encoding)
+        check_characters(len(text), most)
+        first_line = 1
         if source.lower().endswith(".ipynb"):
-            text = notebook_text(text)
+            text, first_line = notebook_text(text), None  # its lines are those of no file
+        text = tidy(text.replace("\f", ""))
         if options.kind is None and kind == "text" and looks_like_rst(text):  # Django's files end in .txt
             kind = "rst"
-        text, first_line = tidy(text.replace("\f", "")), 1
+        reading = Reading(text, notes=notes)
         if kind == "markdown":
-            metadata, text, lines = front_matter(text)
-            first_line += lines
-            sections, title = outline(text, markdown_headings(text))
+            metadata, text, lines, more = front_matter(text)
+            first_line = first_line and first_line + lines
+            blocks = markdown_blocks(text)
             named = metadata.pop("title", "")
-            title = named if isinstance(named, str) and named else title
+            title = named if isinstance(named, str) and named else title_among(blocks)
+            reading = Reading(text, blocks, title, notes + more)
         elif kind == "rst":
-            sections, title = outline(text, rst_headings(text))
+            blocks = rst_blocks(text)
+            reading = Reading(text, blocks, title_among(blocks), notes)
         elif kind == "code":
-            language, title = language_of(source) or "other", Path(source).name
-            sections, metadata = code_sections(text, language), {"language": language}
-        else:
-            sections = (Section(0, len(text)),)
-    if not text.strip():
+            language, metadata = language_of(source) or "other", {"language": language_of(source) or "other"}
+            reading = Reading(text, code_blocks(text, language), Path(source).name, notes)
+    if not reading.text.strip():
         hint = ": scanned pages? Run text recognition (OCR) first" if kind == "pdf" else ""
         raise ReadError(f"holds no text{hint}", "empty")
+    metadata = plain_json(metadata)
+    check_metadata_size(metadata)
     return Document(
         source=source,
-        text=text,
+        text=reading.text,
         kind=kind,
-        title=title[:MAX_TITLE] or Path(source).stem,
-        metadata=plain_json(metadata),
-        sections=sections,
+        title=reading.title[:MAX_TITLE] or Path(source).stem,
+        metadata=metadata,
+        blocks=reading.blocks,
+        pages=reading.pages,
         document_hash=digest(data),
         first_line=first_line,
-        notes=notes,
+        notes=reading.notes,
     )

@@ -1,13 +1,14 @@
-"""JSONL and CSV: each row is a document; its fields are named by options, or guessed and reported.
+"""JSONL, CSV and JSON arrays of objects: each row is a document; its fields are named by options, or guessed.
 
 Guesses are reported in a note on the first document. The text is the field called text, content, body, …
-(preceded by the title, if there is one), otherwise the field with most words. The id is the field called id,
-_id, …. Every other field with a plain value is metadata.
+(preceded by the title and by a question, if there are such fields), otherwise all fields as ``name: value``
+lines. The id is the field called id, _id, …. Every other field with a plain value is metadata.
 """
 
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,19 +18,25 @@ from typing import Any, TextIO
 
 from dartboard.deadline import check
 from dartboard.errors import IngestError
-from dartboard.ingest.documents import Document, Problem, ReadError, Section, digest
-from dartboard.ingest.limits import (
+from dartboard.ingest.documents import (
     MAX_CHARACTERS,
-    MAX_FIELDS,
-    MAX_ROWS,
     MAX_TITLE,
     MAX_VALUES,
+    Document,
+    Problem,
+    ReadError,
     TooLargeError,
+    check_characters,
     check_json,
     check_metadata_size,
+    digest,
 )
 from dartboard.ingest.text import clean, encoding_of, one_line, plain_json
 
+MAX_FIELDS = 10_000
+"""Fields of a row."""
+MAX_ROWS = 1_000_000
+"""Rows of a file."""
 _TEXT_NAMES = (
     "text",
     "content",
@@ -41,8 +48,10 @@ _TEXT_NAMES = (
     "description",
     "answer",
 )
+_QUESTION_NAMES = ("question", "query", "prompt")
 _TITLE_NAMES = ("title", "headline", "subject", "name")
 _ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uid", "uuid", "key")
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\{")
 _SAMPLE = 50
 _SAMPLED_CHARACTERS = 10_000
 _READ_OVER = 1 << 16
@@ -72,16 +81,22 @@ Numbered = tuple[int, dict[str, Any]]
 
 
 def read_rows(
-    data: bytes, source: str, fields: RowFields, max_characters: int = MAX_CHARACTERS
+    data: bytes,
+    source: str,
+    fields: RowFields,
+    max_characters: int = MAX_CHARACTERS,
+    encoding_name: str | None = None,
 ) -> Iterator[Document | Problem]:
     """The documents of a table in order, read lazily, and problems for invalid rows.
 
     The first document has notes about the guesses.
     """
-    encoding = encoding_of(data)
+    encoding = encoding_of(data, encoding_name)
     suffix = Path(source).suffix.lower()
 
     def parsed() -> Iterator[Numbered | BadRow]:
+        if suffix == ".json":
+            return _checked(_array_rows(data.decode(encoding.name, encoding.errors), max_characters))
         stream = io.TextIOWrapper(io.BytesIO(data), encoding.name, encoding.errors, newline="\n")
         lines = _lines(stream, max_characters)
         return _checked(_csv_rows(lines, suffix) if suffix in (".csv", ".tsv") else _json_rows(lines))
@@ -108,6 +123,23 @@ def read_rows(
         yield Problem(source, f"{bad - _MOST_BAD_ROWS} more lines cannot be used", "row")
     if not count:
         raise ReadError("holds no rows", "empty")
+
+
+def is_table(data: bytes, source: str) -> bool:
+    """Whether a file without a suffix of tables is one: a ``.json`` that begins as an array of objects."""
+    return source.lower().endswith(".json") and bool(_ARRAY.match(data[:_READ_OVER]))
+
+
+def _array_rows(text: str, most: int) -> Iterator[Numbered | BadRow]:
+    """The objects of a JSON array, numbered by their place in it."""
+    check_characters(len(text), most)
+    check_json(text)
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReadError(f"is no JSON: {error}") from error
+    for number, row in enumerate(rows, start=1):
+        yield (number, row) if isinstance(row, dict) else BadRow(number, "expected an object")
 
 
 def _lines(stream: TextIO, most: int) -> Iterator[tuple[int, str | None]]:
@@ -210,11 +242,14 @@ def _choose(fields: RowFields, sample: list[dict[str, Any]]) -> tuple[RowFields,
         if name not in names:
             raise IngestError(f"has no field {name!r}; its fields are {', '.join(map(repr, names))}")
     title = fields.title or next((name for name in _TITLE_NAMES if name in names), None)
-    text = fields.text or _guess_text(names, sample, title)
+    if not names:
+        raise IngestError("has no fields: name the columns in its first line")
+    text = fields.text or _guess_text(names, title)
     key = fields.id or next((name for name in _ID_NAMES if name in names and name not in text), None)
     notes = []
     if not fields.text:
-        notes.append(f"text taken from {' and '.join(map(repr, text))}")
+        named = " and ".join(map(repr, text))
+        notes.append(f"text taken from {named}" if text else "text taken from all fields, as 'name: value'")
     if not fields.id:
         notes.append(f"id taken from {key!r}" if key else "no id field: rows are named by their content")
     metadata = fields.metadata
@@ -223,34 +258,39 @@ def _choose(fields: RowFields, sample: list[dict[str, Any]]) -> tuple[RowFields,
     return RowFields(text=text, id=key, title=title, metadata=metadata), tuple(notes)
 
 
-def _guess_text(names: list[str], sample: list[dict[str, Any]], title: str | None) -> tuple[str, ...]:
-    for name in _TEXT_NAMES:
-        if name in names:
-            return (title, name) if title else (name,)
-    words = {
-        name: sum(len(str(row.get(name) or "")[:_SAMPLED_CHARACTERS].split()) for row in sample)
-        for name in names
-    }
-    best = max(names, key=lambda name: words[name], default=None)
-    if best is None:
-        raise IngestError("has no fields: name the columns in its first line")
-    return (best,)
+def _guess_text(names: list[str], title: str | None) -> tuple[str, ...]:
+    """The title, the question and the field of a usual name; the only field; otherwise none, which is all."""
+    found = next((name for name in _TEXT_NAMES if name in names), None)
+    if found is None:
+        return tuple(names) if len(names) == 1 else ()
+    question = next((name for name in _QUESTION_NAMES if name in names), None)
+    return tuple(name for name in (title, question, found) if name)
+
+
+def _text_of(row: Mapping[str, Any], fields: RowFields) -> str:
+    """The text of a row: its named fields as paragraphs, or all fields but the id as lines."""
+    if fields.text:
+        return "\n\n".join(filter(None, (clean(_as_text(row.get(name))) for name in fields.text)))
+    values = {name: clean(_as_text(value)) for name, value in row.items() if name != fields.id}
+    return "\n".join(f"{one_line(name)}: {value}" for name, value in values.items() if value)
 
 
 def _document(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Document | BadRow:
     """A row as a document without source and hash; ``keys`` counts the occurrences of each key."""
     number, row = numbered
     try:
-        text = "\n\n".join(filter(None, (clean(_as_text(row.get(name))) for name in fields.text)))
+        text = _text_of(row, fields)
         if not text:
-            return BadRow(number, f"nothing in {' and '.join(map(repr, fields.text))}")
+            return BadRow(number, f"nothing in {' and '.join(map(repr, fields.text)) or 'its fields'}")
         title = one_line(_as_text(row.get(fields.title))[:MAX_TITLE]) if fields.title else ""
         key = one_line(_as_text(row.get(fields.id))) if fields.id else ""
         if len(key) > MAX_TITLE:
             return BadRow(number, f"its id has {len(key):,} characters; at most {MAX_TITLE:,} are kept")
         key = key or digest(text.encode())[:16]
         keys[key] = keys.get(key, 0) + 1
-        kept = (name for name in fields.metadata or () if row.get(name) not in (None, ""))
+        kept = [name for name in fields.metadata or () if row.get(name) not in (None, "")]
+        if not fields.text:  # long values are in the text already
+            kept = [name for name in kept if len(str(row[name])) <= MAX_TITLE]
         metadata = {name: plain_json(row[name]) for name in kept}
         check_metadata_size(metadata)
     except TooLargeError as error:
@@ -264,7 +304,6 @@ def _document(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Do
         kind="rows",
         title=title or key,
         metadata={**metadata, "row": key, "line": number},
-        sections=(Section(0, len(text)),),
         key=key,
     )
 

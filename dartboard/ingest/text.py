@@ -1,7 +1,8 @@
 """Decode bytes to clean text, and convert metadata to plain JSON.
 
-Decoding: a byte-order mark decides, then UTF-8, then cp1252, with a note for a guess. A detector
-(charset-normalizer) is not a dependency, and would guess even where a mark or valid UTF-8 is certain.
+Decoding: a byte-order mark decides, then the encoding that the user names or the document declares, then
+UTF-8, then cp1252, with a note for a guess. A detector (charset-normalizer) is not used: it got a German
+sentence in cp1252 wrong.
 
 Cleaning removes what a reader cannot see. Unicode is composed (NFC), so that one letter is one code point.
 Control and format characters (zero-width spaces, soft hyphens, byte-order marks) and U+FFFD, the mark of an
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from dartboard.errors import ConfigError
 from dartboard.ingest.documents import ReadError
 
 _SPACES = re.compile(r"\s+")
@@ -39,9 +41,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECODED_BLOCK = 1 << 20
-_GUESSES = {
-    "cp1252": "not UTF-8: read as cp1252, a guess: save it as UTF-8 if letters are wrong",
-    "latin-1": "neither UTF-8 nor cp1252: read as latin-1, a guess: save it as UTF-8 if letters are wrong",
+_NOTES = {
+    "cp1252": "not UTF-8: read as cp1252, a guess: if letters are wrong, name the encoding (--encoding)",
+    "latin-1": "neither UTF-8 nor cp1252: read as latin-1, a guess: name the encoding (--encoding)",
 }
 _DEEPEST = 8
 _LARGEST_INTEGER = 2**53
@@ -55,14 +57,26 @@ class Encoding(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def decode(data: bytes, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text, and notes about a guess. ``declared`` is the encoding that the document declares."""
-    encoding = encoding_of(data, declared)
+def check_encoding(name: str | None) -> None:
+    """Check that a name is that of a text encoding of Python."""
+    try:
+        b"a".decode(name or "utf-8")  # raises for zlib and the like, which would decompress the data
+    except (LookupError, ValueError):
+        reason = f"encoding {name!r} is not known: try cp1251, shift_jis, gb18030 or another of Python's"
+        raise ConfigError(reason, field="encoding") from None
+
+
+def decode(data: bytes, named: str | None = None, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """The text, and notes about a guess.
+
+    ``named`` is the encoding that the user named, ``declared`` what the document declares.
+    """
+    encoding = encoding_of(data, named, declared)
     return data.decode(encoding.name, encoding.errors), encoding.notes
 
 
-def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
-    """The encoding of a text, found block by block."""
+def encoding_of(data: bytes, named: str | None = None, declared: str | None = None) -> Encoding:
+    """The encoding of a text: its mark, the one named or declared, UTF-8, cp1252, latin-1."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             fault = _fault(data, name)
@@ -70,17 +84,22 @@ def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
                 return Encoding(name)
             note = f"marked as {name}, damaged at byte {fault}: unreadable parts are removed"
             return Encoding(name, "replace", (note,))
+    if named:
+        fault = _fault(data, named)
+        if fault is None:
+            return Encoding(named)
+        return Encoding(named, "replace", (f"not {named} at byte {fault}: unreadable parts are removed",))
     if b"\x00" in data:
         raise ReadError("binary file: it contains NUL bytes", "binary")
     if declared and not declared.lower().startswith(("utf-16", "utf-32")):  # those would contain NUL bytes
-        with suppress(LookupError, ValueError):  # unknown to Python, or not a text encoding
-            b"a".decode(declared)  # raises for zlib and the like, which would decompress the data
+        with suppress(ConfigError):
+            check_encoding(declared)
             if _fault(data, declared) is None:
                 return Encoding(declared, "replace")
     if _fault(data, "utf-8") is None:
         return Encoding("utf-8")
     name = "cp1252" if _fault(data, "cp1252") is None else "latin-1"
-    return Encoding(name, notes=(_GUESSES[name],))
+    return Encoding(name, notes=(_NOTES[name],))
 
 
 def _fault(data: bytes, name: str) -> int | None:

@@ -55,7 +55,7 @@ def test_the_repeated_head_of_a_class_is_dropped():
     code = "class Tea:\n" + "".join(
         f"    def step{n}(self):\n        return self.leaves + {n}\n" for n in range(6)
     )
-    chunks = chunks_of(code, name="tea.py", method="code", size=12, overlap=0)
+    chunks = chunks_of(code, name="tea.py", size=12, overlap=0)
     assert len(chunks) > 2 and sum("class Tea" in one.text for one in chunks) > 1
     (merged,) = merge(chunks)
     assert merged.text.count("class Tea") == 1

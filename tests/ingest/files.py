@@ -7,6 +7,7 @@ import fpdf
 import pypdf
 
 from dartboard.ingest import Document, read_bytes
+from dartboard.ingest.chunker import sections_of
 
 
 def read_one(data, source, options=None):
@@ -15,6 +16,11 @@ def read_one(data, source, options=None):
     results = list(read_bytes(data, source, options))
     assert len(results) == 1
     return results[0]
+
+
+def titles(document):
+    """The sections of a document by their titles."""
+    return [" > ".join(section.path) for section in sections_of(document)]
 
 
 def text_document(text, **more):

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
-from dartboard.ingest import ChunkingConfig, Document, Section, chunk, estimate_tokens
-from dartboard.ingest.chunker import method_for
-from dartboard.ingest.sections import title_of
-from dartboard.ingest.splitters import sentences
+from dartboard.ingest import Block, ChunkingConfig, Document, chunk, estimate_tokens
+from dartboard.ingest.chunker import title_of
+from dartboard.ingest.sentences import sentences
 from tests.examples import examples
 from tests.ingest.files import pdf_of, read_one, text_document
 
-METHODS = ["auto", "tokens", "sentences", "markdown", "code"]
+METHODS = ["auto", "tokens", "sentences"]
 BITS = [
     *(
         "Word ",
@@ -180,7 +179,7 @@ def test_markdown_sections():
             "auto",
             "alpha; Beta",
         ),
-        ("m.py", "def alpha():\n    return 1\n\nclass Beta:\n    x = 2\n", "code", "alpha; Beta"),
+        ("m.py", "def alpha():\n    return 1\n\nclass Beta:\n    x = 2\n", "sentences", "alpha; Beta"),
     ],
 )
 def test_a_piece_of_several_sections_names_them_all(name, text, method, section):
@@ -211,7 +210,7 @@ WORDS = " ".join(f"word{n}" for n in range(12))
         ("a.md", "# Guide\n\n## Install\n\n{}", "# Guide\n\n## Install\n\nword0"),
         ("a.md", "Guide\n=====\n\n## Install\n\n{}", "Guide\n=====\n\n## Install\n\nword0"),
         ("a.rst", "Guide\n=====\n\nInstall\n-------\n\n{}", "Guide\n=====\n\nInstall\n-------\n\nword0"),
-        ("a.html", "<h1>Guide</h1><h2>Install</h2><p>{}</p>", "Guide\n\nInstall\n\nword0"),
+        ("a.html", "<h1>Guide</h1><h2>Install</h2><p>{}</p>", "# Guide\n\n## Install\n\nword0"),
     ],
 )
 def test_a_heading_without_text_joins_what_follows(name, text, head):
@@ -281,15 +280,6 @@ def test_long_function_repeats_its_head():
         assert piece.text.startswith("def long_one(\n    first,\n    second,\n):\n    step_")
 
 
-def test_auto():
-    assert method_for(read_one("x", "a.py")) == "code"
-    assert method_for(read_one("# x", "a.md")) == "markdown"
-    assert method_for(read_one("x", "a.md")) == "sentences"
-    assert method_for(read_one("x", "a.txt")) == "sentences"
-    assert method_for(read_one("x\n=", "a.rst")) == "markdown"
-    assert method_for(read_one("<h1>x</h1>", "a.html")) == "markdown"
-
-
 def test_metadata():
     document = read_one("---\nsource: mine\nlang: en\n---\n# A\n\nwords\n\n# B\n\nwords", "docs/a.md")
     first, second = chunk(document, ChunkingConfig(smallest=0))
@@ -336,16 +326,16 @@ def test_ids_survive_insertions():
 
 def test_no_sections_and_no_text():
     assert chunk(text_document("  \n ")) == []
-    document = text_document("words here", kind="html", sections=())
-    assert [piece.text for piece in chunk(document, ChunkingConfig(method="markdown"))] == ["words here"]
-    odd = text_document("ab cd", sections=(Section(0, 5, ("A",)),))
+    document = text_document("words here", kind="html")
+    assert [piece.text for piece in chunk(document, ChunkingConfig())] == ["words here"]
+    odd = text_document("ab cd", blocks=(Block(0, 0, "heading", 1, "A"),))
     assert chunk(odd)[0].metadata["section"] == "A"
 
 
 @pytest.mark.parametrize(
     "knobs, what",
     [
-        ({"method": "magic"}, "method must be one of auto, tokens"),
+        ({"method": "magic"}, "auto, sentences, tokens"),
         ({"size": 0}, "size must be >= 1"),
         ({"size": 10, "overlap": 10}, r"overlap must be >= 0 and < size \(10\)"),
         ({"overlap": -1}, "overlap must be"),
@@ -358,7 +348,7 @@ def test_bad_settings(knobs, what):
 
 
 def test_json_round_trip():
-    config = ChunkingConfig(method="code", size=100, overlap=7, smallest=3)
+    config = ChunkingConfig(method="sentences", size=100, overlap=7, smallest=3)
     assert ChunkingConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     with pytest.raises(ConfigError, match="expected chunking settings"):
         ChunkingConfig.from_json({"siz": 3})

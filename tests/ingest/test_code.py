@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dartboard.ingest.code import other_sections, python_sections
+from dartboard.ingest import chunk
+from dartboard.ingest.chunker import ChunkingConfig, sections_of
 from dartboard.ingest.readers import kind_of, language_of
+from tests.ingest.files import read_one, titles
 
 PYTHON = '''"""Module."""
 import os
@@ -51,14 +53,28 @@ if True:
 '''
 
 
-def parts(text, sections):
-    assert "".join(text[s.start : s.end] for s in sections) == text
-    return [(s.title, text[s.start : s.end].strip().split("\n")[0], s.context) for s in sections]
+SUFFIXES = {
+    **{"javascript": "ts", "java": "kt", "go": "go", "rust": "rs", "c": "cpp", "ruby": "rb", "php": "php"},
+    **{"swift": "swift", "shell": "sh", "sql": "sql", "lua": "lua", "elixir": "ex", "r": "r", "julia": "jl"},
+    **{"perl": "pl", "other": "css", "python": "py"},
+}
+
+
+def parts(text, language):
+    """The sections of a source file: title, first line, and the lines that their pieces repeat."""
+    document = read_one(text, f"a.{SUFFIXES[language]}")
+    found = sections_of(document)
+    assert "".join(text[one.start : one.end] for one in found) == text
+    return [
+        (" > ".join(one.path), text[one.start : one.end].strip().split("\n")[0], "".join(one.around))
+        for one in found
+        if text[one.start : one.end].strip()
+    ]
 
 
 def test_python():
     base = "class Base(\n    object,\n):\n"
-    assert parts(PYTHON, python_sections(PYTHON)) == [
+    assert parts(PYTHON, "python") == [
         ("", '"""Module."""', ""),
         ("first", "# Explains the decorator.", ""),
         ("Base", "class Base(", ""),
@@ -72,20 +88,32 @@ def test_python():
 
 
 def test_python_that_does_not_parse():
-    assert python_sections("def f(:\n") is None
-    assert python_sections("(" * 5000) is None
-    assert python_sections("x = '\\d'") is not None  # a warning about the code is none of ours
-    assert python_sections("") == ()
     text = "print 'old'\nclass A:\n    def f(self):\n        pass\n"
-    assert [s.title for s in other_sections(text, "python")] == ["", "A", "A > f"]
+    assert [title for title, _, _ in parts(text, "python")] == ["", "A", "A > f"]
+    for odd in ("(" * 5000, "x = '\\d'"):  # a warning about the code is none of ours
+        assert titles(read_one(odd, "a.py")) == [""]
 
 
 @settings(deadline=None)
-@given(st.text(alphabet="def class():\n \tA@x#'\"=,", max_size=120))
+@given(st.text(alphabet="def class():\n \tA@x#'\"=,", min_size=1, max_size=120))
 def test_any_python(text):
-    sections = python_sections(text)
-    if sections is not None:
-        assert "".join(text[s.start : s.end] for s in sections) == text
+    if text.strip():
+        parts(text, "python")
+
+
+def test_a_class_with_a_long_head_is_not_repeated_whole():
+    """A class with twenty thousand others in it: each repeated the whole head."""
+    head = "class Outer(\n" + "".join(f"    Base{n},\n" for n in range(300)) + "):\n"
+    inner = "".join(f"    class Inner{n}:\n        x = {n}\n\n" for n in range(300))
+    pieces = chunk(read_one(head + inner, "a.py"), ChunkingConfig(size=60))
+    later = [piece.text for piece in pieces if "Inner200:" in piece.text]
+    assert later and all(text.startswith("class Outer(\n    class Inner") for text in later)
+
+
+def test_lines_of_white_space_take_no_time():
+    """No time is asserted: a pattern that tries every way to split the spaces would take minutes."""
+    text = ("impl" + " " * 290 + ";\n") * 1600
+    assert len(chunk(read_one(text, "a.rs"))) > 1
 
 
 SOURCES = {
@@ -177,21 +205,20 @@ TITLES = {
 
 @pytest.mark.parametrize("language", SOURCES)
 def test_other_languages(language):
-    found = parts(SOURCES[language], other_sections(SOURCES[language], language))
+    found = parts(SOURCES[language], language)
     assert [title for title, _, _ in found] == TITLES[language]
 
 
 def test_comments_and_context_of_other_languages():
-    found = parts(SOURCES["java"], other_sections(SOURCES["java"], "java"))
+    found = parts(SOURCES["java"], "java")
     assert found[1][1] == "/** Doc. */"
     assert found[3][1:] == ("@Override", "public class User extends Base {\n")
 
 
 def test_what_is_no_definition():
-    assert [s.title for s in other_sections("a = 1\n" * 5, "lua")] == [""]
-    assert [s.title for s in other_sections("anything", "other")] == [""]
-    assert other_sections("function f() {" + " " * 400 + "}", "javascript")[0].title == ""
-    assert other_sections("", "go") == ()
+    assert titles(read_one("a = 1\n" * 5, "a.lua")) == [""]
+    assert titles(read_one("anything", "a.css")) == [""]
+    assert titles(read_one("function f() {" + " " * 400 + "}", "a.js")) == [""]
 
 
 def test_kinds_by_name():

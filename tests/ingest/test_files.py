@@ -45,6 +45,38 @@ def test_gitignore(tmp_path):
     assert len(sources(walk([tmp_path], gitignore=False))) == 7
 
 
+@pytest.mark.parametrize(
+    ("rule", "left"),
+    [
+        ("*.txt", ["a.md", "sub/c.md"]),
+        ("/a.*", ["b.txt", "sub/c.md", "sub/d.txt"]),
+        ("sub/**", ["a.md", "b.txt"]),
+        ("**/c.md", ["a.md", "b.txt", "sub/d.txt"]),
+        ("[ab].*", ["sub/c.md", "sub/d.txt"]),
+        ("s?b/", ["a.md", "b.txt"]),
+        ("# a.md\n\n\\#x", ["a.md", "b.txt", "sub/c.md", "sub/d.txt"]),
+        ("*\n!a.md", ["a.md"]),
+        ("a.md \nb.txt\r", ["sub/c.md", "sub/d.txt"]),
+    ],
+)
+def test_rules_of_gitignore(tmp_path, rule, left):
+    lay(tmp_path, "a.md", "b.txt", "sub/c.md", "sub/d.txt")
+    (tmp_path / ".gitignore").write_text(f"{rule}\n")
+    assert sources(walk([tmp_path])) == left
+
+
+@pytest.mark.parametrize("rule", ["*a*a*a*a*a*a*a*a*a*ab", "**/a/**/a/**/a/**/a/**/b"])
+def test_a_rule_with_many_stars_is_skipped_with_a_note(tmp_path, rule):
+    """It would try every way to split a name: a stranger's file must not hang a run."""
+    lay(tmp_path, "a" * 200, "b.log", "/".join(["a"] * 30) + "/c")
+    (tmp_path / ".gitignore").write_text(f"{rule}\n*.log\n")
+    found = list(walk([tmp_path]))
+    assert len(sources(found)) == 2
+    assert [one.code for one in found if isinstance(one, Problem)] == ["rule"]
+    with pytest.raises(IngestError):
+        list(walk([tmp_path], excludes=[rule]))
+
+
 def test_gitignore_of_the_repository_above(tmp_path):
     lay(tmp_path, "docs/a.md", "docs/gen/b.md", "out/c.md")
     (tmp_path / ".gitignore").write_text("docs/gen/\nout/\n")

@@ -6,6 +6,7 @@ import sys
 import threading
 import zipfile
 
+import fpdf
 import pypdf
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from dartboard.deadline import deadline
 from dartboard.errors import ConfigError, DeadlineError, install_command
 from dartboard.ingest import (
+    ChunkingConfig,
     Document,
     Problem,
     ReadOptions,
@@ -25,11 +27,7 @@ from dartboard.ingest import (
     read_path,
 )
 from tests.examples import examples
-from tests.ingest.files import docx_of, encrypted_pdf, owner_locked_pdf, pdf_of, read_one
-
-
-def titles(document):
-    return [section.title for section in document.sections]
+from tests.ingest.files import docx_of, encrypted_pdf, owner_locked_pdf, pdf_of, read_one, titles
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,7 @@ def test_markdown():
     assert document.metadata == {
         "tags": ["one", "two"],
         "authors": ["Ann", "Bob"],
-        "summary": "long\nand longer",
+        "summary": "long and longer",
     }
     assert titles(document) == [
         "",
@@ -141,8 +139,6 @@ def test_markdown():
         "Use > Last words",
     ]
     assert document.first_line == 11
-    assert "".join(document.text[s.start : s.end] for s in document.sections) == document.text
-    assert "# not a heading" in document.text[slice(document.sections[2].start, document.sections[2].end)]
 
 
 def test_markdown_without_headings_or_with_unclosed_fences():
@@ -202,7 +198,6 @@ def test_rst(name):
     document = read_one(RST, name)
     assert (document.kind, document.title) == ("rst", "The Guide")
     assert titles(document) == [
-        "",
         "The Guide",
         "The Guide > abc --- Abstract Classes",
         "The Guide > abc --- Abstract Classes > Mac",
@@ -210,7 +205,6 @@ def test_rst(name):
         "The Guide > 1. Numbered > Last join",
     ]
     assert document.first_line == 1 and document.text == RST
-    assert "".join(RST[s.start : s.end] for s in document.sections) == RST
 
 
 def test_rst_levels_are_numbered_in_the_order_of_their_styles():
@@ -243,8 +237,8 @@ def test_html():
     assert document.title == "My page"
     assert titles(document) == ["Cats & dogs", "Cats & dogs > List", "Cats & dogs > café"]
     assert document.text == (
-        "Cats & dogs\n\nSome bold text,\nnext line.\n\nList\n\none\ntwo\n\nmore\n\na | b\n1 | 2\n\n"
-        "def f():\n    return  1\n\ncafé"
+        "# Cats & dogs\n\nSome bold text,\nnext line.\n\n## List\n\n- one\n- two\n\nmore\n\n"
+        "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```\ndef f():\n    return  1\n```\n\n## café"
     )
     assert document.notes == ()
 
@@ -280,7 +274,8 @@ def test_sphinx_pages_without_marks_and_navigation(role):
     document = read_one(SPHINX.replace(' role="main"', role).replace(' role="navigation"', ""), "os.html")
     text = document.text.removesuffix("\n\n© Copyright. Created using Sphinx.") if not role else document.text
     assert text == (
-        "os — Interfaces\n\nRead it.Files See § 3.\n\nFiles\n\nos.open(path)\n\nOpen the file.\n\nx = 1"
+        "# os — Interfaces\n\nRead it.Files See § 3.\n\n## Files\n\nos.open(path)\nOpen the file.\n\n"
+        "```\nx = 1\n```"
     )
     assert titles(document) == ["os — Interfaces", "os — Interfaces > Files"]
 
@@ -296,14 +291,15 @@ def test_sphinx_pages_without_marks_and_navigation(role):
 )
 def test_permalinks_of_other_tools(heading):
     document = read_one(f"<body>{heading}<p>¶ and # are <a href='#a'>signs</a>.</p>", "a.html")
-    assert document.text == "Keys\n\n¶ and # are signs."
+    assert document.text == "## Keys\n\n¶ and # are signs."
     assert titles(document) == ["Keys"]
 
 
 def test_html_without_a_frame_and_nested_beyond_reason():
     assert read_one("<p>only <i>this</i>", "a.htm").text == "only this"
     assert read_one("<h3>Head</h3>words", "a.htm").title == "Head"
-    assert read_one("<div>" * 20_000 + "deep", "a.html").text == "deep"
+    assert read_one("<div>" * 2_000 + "deep", "a.html").text == "deep"
+    assert read_one("<div>" * 20_000 + "deep", "a.html").code == "size"
     assert read_one("<article>a</article><article>b</article>", "a.html").text == "a\n\nb"
     assert read_one('<meta charset="utf-16"><p>ü', "a.html").text == "ü"
     assert read_one(b'<meta charset="nonsense"><p>\xc3\xbc', "a.html").text == "ü"
@@ -313,7 +309,7 @@ def test_pdf():
     document = read_one(pdf_of("First page.", "", "Third page."), "paper.pdf")
     assert (document.kind, document.title) == ("pdf", "paper")
     assert document.text == "First page.\n\nThird page."
-    assert [section.page for section in document.sections] == [1, 3]
+    assert len(document.pages) == 3
     assert read_one(pdf_of("x", title="A title"), "paper.pdf").title == "A title"
     assert read_one(owner_locked_pdf(), "a.pdf").text == "public words"
 
@@ -371,7 +367,8 @@ def test_docx():
     assert document.title == "Report"
     assert titles(document) == ["The report", "The report > Part one", "The report > Part one > Detail"]
     assert document.text == (
-        "The report\n\nBefore all.\n\nPart one\n\nWords of part one.\n\n0 | 1 | 2\n3 4 | 5\n\nDetail\n\nLast."
+        "# The report\n\nBefore all.\n\n# Part one\n\nWords of part one.\n\n| 0 | 1 | 2 |\n| 3 4 | 5 |\n\n"
+        "## Detail\n\nLast."
     )
 
 
@@ -385,7 +382,7 @@ def test_docx_that_unpacks_to_too_much(monkeypatch):
 
 @pytest.mark.parametrize(
     "module, source, extra",
-    [("bs4", "a.html", "beautifulsoup4"), ("pypdf", "a.pdf", "pypdf"), ("docx", "a.docx", "python-docx")],
+    [("lxml", "a.html", "lxml"), ("pypdf", "a.pdf", "pypdf"), ("docx", "a.docx", "python-docx")],
 )
 def test_missing_extras(monkeypatch, module, source, extra):
     monkeypatch.setitem(sys.modules, module, None)
@@ -442,12 +439,11 @@ def test_csv():
     text = 'title\tsay\nA\t"two\nlines"\nB\t' + "long " * 40_000 + "\n\nC\tx\ty\nD\t\n"
     results = list(read_bytes(text.encode(), "a.tsv"))
     documents = [r for r in results if isinstance(r, Document)]
-    assert documents[0].text == "two\nlines"
-    assert documents[0].notes == ("text taken from 'say'", "no id field: rows are named by their content")
-    assert len(documents[1].text) == 199_999
+    assert documents[0].text == "title: A\nsay: two\nlines"
+    assert len(documents[0].notes) == 2
+    assert len(documents[1].text) > 199_999
     assert [r.reason for r in results if isinstance(r, Problem)] == [
         "line 6: 3 values for 2 columns",
-        "line 7: nothing in 'say'",
     ]
 
 
@@ -525,9 +521,10 @@ def test_no_bytes_crash(suffix, seed, noise, where, overwrite):
             continue
         assert result.text.strip()
         assert result.title
-        ends = [section.end for section in result.sections]
-        assert [section.start for section in result.sections] == [0, *ends[:-1]]
-        assert ends[-1] == len(result.text)
+        at = 0
+        for block in result.blocks:
+            assert at <= block.start <= block.end <= len(result.text)
+            at = block.end
         pieces = chunk(result)
         assert pieces
         "".join(piece.id + piece.text for piece in pieces).encode()
@@ -591,10 +588,124 @@ def test_notebooks_and_pictures():
 
 
 @pytest.mark.parametrize(
-    "tag", ["!!python/object/apply:os.system", "!!python/name:os.system", "!!binary", "&a [*a, *a]", "!evil"]
+    "owner", ["!!python/object/apply:os.system ['true']", "!!binary ['x']", "&a [*a, *a]", "!evil x", "a: b"]
 )
-def test_tags_and_aliases_in_front_matter_are_plain_text(tag, monkeypatch):
+def test_front_matter_that_is_more_than_plain_values_is_left_out(owner, monkeypatch):
     monkeypatch.setattr("os.system", lambda *_: pytest.fail("a document ran a command"))
-    document = read_one(f"---\ntitle: Rules\nowner: {tag} ['true']\n---\n\n# Leave\n\nTwo days.\n", "a.md")
-    assert document.metadata["owner"] == f"{tag} ['true']"
-    assert "Two days." in document.text
+    document = read_one(f"---\ntitle: Rules\nowner: {owner}\n---\n\n# Leave\n\nTwo days.\n", "a.md")
+    assert document.metadata == {} and document.title == "Leave" and document.first_line == 5
+    assert len(document.notes) == 1
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "---\ntitle: T\nweight: 10\ndraft: true\ntags: [a, b]\nday: 2024-05-01\n---\n",
+        '+++\ntitle = "T"\nweight = 10\ndraft = true\ntags = ["a", "b"]\nday = 2024-05-01\n+++\n',
+    ],
+)
+def test_front_matter_keeps_its_types(front):
+    document = read_one(f"{front}Words.\n", "a.md")
+    assert (document.title, document.text, document.first_line) == ("T", "Words.\n", 8)
+    assert document.metadata == {"weight": 10, "draft": True, "tags": ["a", "b"], "day": "2024-05-01"}
+    assert read_one("---\njust a line\n---\n", "a.md").text == "---\njust a line\n---\n"
+
+
+def test_headings_in_comments_and_titles_of_two_lines():
+    text = "<!--\n# Draft\n-->\nThe first line\nof the title\n======\n\nWords.\n"
+    document = read_one(text, "a.md")
+    assert titles(document) == ["The first line of the title"]
+    assert document.title == "The first line of the title"
+
+
+def test_a_readme_without_a_title_is_not_named_after_its_first_section():
+    text = "[![Logo](logo.png)](/)\n\nFast.\n\n## Table of contents\n\n- x\n\n## Install\n\nRun it.\n"
+    assert read_one(text, "express/Readme.md").title == "Readme"
+    assert read_one("## Only\n\nWords.\n", "a.md").title == "Only"
+
+
+def test_release_notes_are_rst_by_two_titles():
+    text = "==========\nNotes 0.95\n==========\n\nWelcome.\n\nWhat's new\n==========\n\nAll.\n"
+    document = read_one(text, "0.95.txt")
+    assert (document.kind, document.title) == ("rst", "Notes 0.95")
+    assert titles(document) == ["Notes 0.95", "Notes 0.95 > What's new"]
+
+
+def test_html_keeps_code_cells_forms_exponents_and_pictures():
+    markup = """<form><h1>A</h1><p>x<sup>2</sup> H<sub>2</sub>O 1<sup>st</sup> <img alt="a cat" src="c">.</p>
+    <div class="highlight-python notranslate"><div class="highlight"><pre>&gt;&gt;&gt; f()
+[...] x
+</pre></div></div>
+    <table><tr><th></th><th>b|c</th></tr><tr><td></td><td>2</td></tr></table></form>
+    <table><tr><td><h2>Layout</h2><p>cell</p></td></tr></table><ul><li><p>one</p></li><li>two</li></ul>"""
+    document = read_one(markup, "a.html")
+    assert document.text == (
+        "# A\n\nx^2 H_2O 1st a cat .\n\n```python\n>>> f()\n[...] x\n```\n\n"
+        "| | b\\|c |\n| --- | --- |\n| | 2 |\n\n## Layout\n\ncell\n\n- one\n- two"
+    ).replace("| | ", "|  | ")
+    assert [block.kind for block in document.blocks] == ["heading", "code", "table", "heading"]
+
+
+def test_rows_without_a_text_field_are_all_their_fields():
+    def texts(data, source):
+        return [document.text for document in read_bytes(data.encode(), source)]
+
+    assert texts("id,question,answer\n1,Why?,So.\n", "a.csv") == ["Why?\n\nSo."]
+    assert texts("name,city,age\nAnn,Bonn,7\nBob,,8\n", "a.csv") == [
+        "name: Ann\ncity: Bonn\nage: 7",
+        "name: Bob\nage: 8",
+    ]
+    array = '[{"id": "x", "text": "one"}, 3, {"id": "y", "text": "two", "n": 1}]'
+    first, problem, second = read_bytes(array.encode(), "a.json")
+    assert (first.text, first.key, first.kind) == ("one", "x", "rows")
+    assert (problem.code, second.metadata["n"]) == ("row", 1)
+    assert read_one('{"a": [1]}', "b.json").kind == "text"
+
+
+@pytest.mark.parametrize(("text", "name"), [("Съешь ещё этих", "cp1251"), ("日本語の文章です", "shift_jis")])
+def test_a_named_encoding(text, name):
+    data = text.encode(name)
+    assert read_one(data, "a.txt", ReadOptions(encoding=name)).text == text
+    assert (
+        read_one(text.encode("utf-8-sig"), "a.txt", ReadOptions(encoding=name)).text == text
+    )  # its mark wins
+    (row,) = read_bytes(f'{{"text": "{text}"}}'.encode(name), "a.jsonl", ReadOptions(encoding=name))
+    assert row.text == text
+    assert read_one("naïve".encode(), "a.txt", ReadOptions(encoding="ascii")).notes
+
+
+@pytest.mark.parametrize("name", ["nonsense", "zlib", "rot13"])
+def test_a_named_encoding_that_is_none(name):
+    with pytest.raises(ConfigError) as caught:
+        ReadOptions(encoding=name)
+    assert caught.value.field == "encoding"
+
+
+def test_a_notebook_has_no_lines():
+    notebook = json.dumps({"cells": [{"cell_type": "markdown", "source": "# A\n\nWords."}], "nbformat": 4})
+    (piece,) = chunk(read_one(notebook, "a.ipynb"))
+    assert "start_line" not in piece.metadata and piece.metadata["section"] == "A"
+
+
+def manual():
+    """Six pages with a running header, page numbers, an outline and a table of contents."""
+    pdf = fpdf.FPDF()
+    pdf.set_font("Helvetica", size=12)
+    for page in range(1, 7):
+        pdf.add_page()
+        if page in (2, 4):
+            pdf.start_section(f"Chapter {page}")
+        body = "Opening . . . . . . . 2\nClosing ........ 4\n" if page == 1 else f"Chapter {page}\n"
+        words = "\n".join(f"Line {page}{line} says what" for line in "abc")
+        pdf.multi_cell(0, 6, f"The manual\n{body}{words}\nand goes on\n{page}")
+    return bytes(pdf.output())
+
+
+def test_pdf_with_an_outline():
+    document = read_one(manual(), "a.pdf")
+    assert titles(document) == ["", "Chapter 2", "Chapter 4"]
+    for unwanted in ("The manual", ". . .", "....", "\n3"):
+        assert unwanted not in document.text
+    pieces = chunk(document, ChunkingConfig(size=40, smallest=0))
+    assert {piece.metadata["section"] for piece in pieces} >= {"Chapter 2", "Chapter 4"}
+    assert all(piece.metadata["page"] >= 4 for piece in pieces if piece.metadata["section"] == "Chapter 4")

@@ -25,7 +25,7 @@ from dartboard.stores.checks import check_name
 class Chunking(RequestModel):
     """How documents are split; sizes in tokens of the model."""
 
-    method: Literal["auto", "tokens", "sentences", "markdown", "code"] = Field(
+    method: Literal["auto", "sentences", "tokens"] = Field(
         "auto", description="Where to cut.", examples=["auto"]
     )
     size: int = Field(256, ge=16, le=2048, description="Longest passage.", examples=[256])
