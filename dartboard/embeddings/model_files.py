@@ -10,7 +10,8 @@ A folder has the layout that sentence-transformers and the hub use for ONNX::
     modules.json                         whether vectors are normalised
     config_sentence_transformers.json    prompts
 
-The default model needs no download: its graph and vocabulary are data files of two packages on PyPI.
+The default model needs no download: its graph is a data file of a package on PyPI, its vocabulary one of
+ours.
 """
 
 import hashlib
@@ -18,12 +19,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import resources
 from importlib.metadata import PackageNotFoundError, distribution
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dartboard.embeddings.descriptions import ModelDescription, Pooling, document_prompt, known_description
 from dartboard.errors import MissingExtraError, ModelError
@@ -61,13 +60,8 @@ MINILM_GRAPH = PackageFile(
     size=22_928_619,
     sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
 )
-BERT_WORD_PIECES = PackageFile(
-    package="blingfire",
-    version="0.1.8",
-    path="blingfire/bert_base_tok.i2w",
-    size=336_228,
-    sha256="1726bb621dcd08fb3cced286e8fd48b98f8e47ff967e8e7565116d0b5f15515c",
-)
+WORD_PIECES = "bert_word_pieces.txt"
+"""Of bert-base-uncased, one a line, in ``dartboard/data``."""
 
 
 @lru_cache
@@ -170,10 +164,10 @@ def bert_uncased_tokenizer() -> "Tokenizer":
     from tokenizers.pre_tokenizers import BertPreTokenizer
     from tokenizers.processors import TemplateProcessing
 
-    pieces = _word_pieces(verified_path(BERT_WORD_PIECES).read_bytes())
-    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    listed = resources.files("dartboard.data").joinpath(WORD_PIECES).read_bytes().decode("utf-8")
+    vocabulary = {piece: index for index, piece in enumerate(listed.split("\n")[:-1])}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))  # noqa: S106
-    tokenizer.add_special_tokens(["[PAD]", *_SPECIAL.values()])
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     tokenizer.normalizer = BertNormalizer(clean_text=True, handle_chinese_chars=True, lowercase=True)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.post_processor = TemplateProcessing(
@@ -182,24 +176,6 @@ def bert_uncased_tokenizer() -> "Tokenizer":
         special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
     )
     return tokenizer
-
-
-_SPECIAL = {"[unk]": "[UNK]", "[cls]": "[CLS]", "[sep]": "[SEP]", "[mask]": "[MASK]"}
-
-
-def _word_pieces(content: bytes) -> list[str]:
-    """The word pieces by id, in BERT's spelling, from blingfire's binary file.
-
-    The file is little-endian int32: number 24 is the count of pieces, followed by count + 1 ascending offsets
-    into the string area after them. A piece with a leading space starts a word (``" the"``), one without
-    continues it (``"s"`` is BERT's ``"##s"``). Four special tokens are stored in lower case.
-    """
-    header = 24
-    count = int(np.frombuffer(content, "<i4", count=1, offset=4 * header)[0])
-    offsets = np.frombuffer(content, "<i4", count=count + 1, offset=4 * (header + 1)).tolist()
-    strings = content[4 * (header + 2 + count) :]
-    pieces = (strings[start:end].decode() for start, end in pairwise(offsets))
-    return [_SPECIAL.get(p[1:], p[1:]) if p.startswith(" ") else f"##{p}" for p in pieces]
 
 
 def describe_folder(folder: Path, name: str, graph_dim: Callable[[], int]) -> ModelDescription:
