@@ -20,7 +20,7 @@ from benchmarks.load_parts import corpus
 from benchmarks.rivals import adagres, vrsd
 from dartboard.datasets import make_query_focused, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
-from dartboard.selection import pool_builders
+from dartboard.selection import pool
 from dartboard.selection.kernel import DIVISOR, Sigma
 from tests.api.small_app import serving
 from tests.datasets.folders import beir_folder
@@ -252,7 +252,7 @@ def test_another_sigma_is_another_behaviour(copies, monkeypatch):
     dataset = with_redundancy(dataset, copies=copies, cosine=0.9) if copies else dataset
     before = quality.behaviour(dataset)
     assert quality.behaviour(dataset) == before
-    monkeypatch.setattr(pool_builders, "auto_sigma", lambda *_, **__: Sigma(0.3, "candidates"))
+    monkeypatch.setattr(pool, "choose_sigma", lambda *_, **__: Sigma(0.3, "candidates"))
     assert quality.behaviour(dataset) != before
 
 
