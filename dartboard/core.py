@@ -25,7 +25,7 @@ from dartboard.pair_scores import crossencoder_pool, hybrid_pool
 from dartboard.relevance import SimilarityLevels, assess, known_levels
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import check_query
-from dartboard.search_options import SearchKeywords, SearchOptions
+from dartboard.search_options import SearchKeywords, SearchOptions, as_filter
 from dartboard.selection import (
     Dartboard,
     Limits,
@@ -37,6 +37,7 @@ from dartboard.selection.kernel import Sigma, distances, prepared
 from dartboard.selection.pool import check_weights, distinct_rows, spread_to_neighbours, with_lowest
 from dartboard.selection.result import Selection
 from dartboard.selection.select import method_of, with_pages_before
+from dartboard.stores.filters import Filter, comparisons
 from dartboard.types import (
     Chunk,
     Explanation,
@@ -52,7 +53,7 @@ from dartboard.vocab import TokenDistances, VocabularyMethod, build_token_vocabu
 
 __all__ = ["DartboardConfig", "DartboardRetriever"]
 
-_SEEN = "\0seen "  # begins the ids of vectors that were seen; no chunk of a collection has such an id
+_SEEN = "\x1fseen "  # begins the ids of vectors that were seen; no chunk of a collection has such an id
 
 
 class DartboardRetriever:
@@ -199,15 +200,15 @@ class DartboardRetriever:
         Args:
             query: what to ask.
             corpus: chunks with their vectors.
-            options: what is asked for; where it is left out, the configuration says it. ``where`` is for
-                collections and is not used here.
+            options: what is asked for; where it is left out, the configuration says it.
             changes: single options: ``k=8``, ``token_budget=1500``, ``method="mmr"``.
 
         Returns:
             The chunks with their gains, coverage, σ and timings.
 
         Raises:
-            InvalidInputError: as in :meth:`retrieve`, or an id to include or exclude is not in the corpus.
+            InvalidInputError: as in :meth:`retrieve`, an id to include or seen is not in the corpus, or
+                ``where`` compares a field that no chunk has.
             ConfigError: an option is outside its range.
         """
         options = self._options(options, changes, "search")
@@ -216,9 +217,14 @@ class DartboardRetriever:
         embedded = time.perf_counter()
         known = _by_id(corpus)
         required, left_out = (*options.must_include, *options.seen_ids), {*options.exclude, *options.seen_ids}
-        for name in {*required, *left_out} - known.keys():
-            raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include, seen and exclude")
+        for name in set(required) - known.keys():
+            option = "must_include" if name in options.must_include else "seen"
+            raise InvalidInputError(f"no chunk {name!r} in the corpus: check {option}", field=option)
         allowed = [c for c in corpus if c.id not in left_out] if left_out else corpus
+        if options.where is not None:
+            allowed = _matching(options.where, allowed)
+        if not allowed and not required and corpus:
+            return _nothing_found(query, questions, options, self.similarity_levels)
         found: dict[str, Chunk] = {}
         for question in questions:
             found |= {chunk.id: chunk for chunk in self._triage(question, allowed, options.candidates_each)}
@@ -265,13 +271,15 @@ class DartboardRetriever:
         if not isinstance(candidates, Candidates):
             candidates = Candidates.from_chunks(candidates)
         questions = self._question_vectors(query_embedding, options)
-        given = options
-        if options.seen_vectors is not None:
+        given, found = options, len(candidates)
+        if options.seen_vectors is not None:  # targets that are covered, not candidates
             candidates, options = _with_seen_vectors(candidates, options)
             scores = None if scores is None else with_lowest(scores, len(options.seen))
             costs = None if costs is None else [*costs, *[1.0] * len(options.seen)]
         method = method_of(options.method)
-        limits = replace(self.limits(candidates, options, costs), savings=savings)
+        floor = None if self.similarity_levels is None else self.similarity_levels.unrelated
+        limits = self.limits(candidates, options, costs)
+        limits = replace(limits, savings=savings, relevance_floor=floor)
         limits = with_pages_before(limits, options.offset, method)
         with threads_for(len(candidates)):
             pool = self.pool(query, questions, candidates, options, scores=scores)
@@ -301,18 +309,20 @@ class DartboardRetriever:
             gain=selection.gains.tolist(),
             coverage=selection.coverage.tolist(),
             similarity=selection.similarity.tolist(),
+            by_relevance=None if selection.by_relevance is None else selection.by_relevance.tolist(),
             stands_for=[
-                stands.tolist() if on_tokens else [candidates.ids[i] for i in stands]
+                stands.tolist() if on_tokens else [candidates.ids[i] for i in stands if i < found]
                 for stands in selection.stands_for
             ],
             bound=selection.bound,
-            candidates=len(candidates),
+            candidates=found,
             near_copies=selection.near_copies,
             questions=_question_coverage(query, options, selection),
             serves=None if selection.question_of is None else selection.question_of.tolist(),
             covered_before=selection.covered_before if len(options.seen) else None,
             copies=copies,
-            relevance=assess(questions, candidates.vectors, self.similarity_levels),
+            warnings=[selection.sigma.warning] if selection.sigma.warning else None,
+            relevance=assess(questions, candidates.vectors[:found], self.similarity_levels),
             config=asdict(self.config) | used | selection.parameters,
             seconds={"select": time.perf_counter() - started - reading, "read": reading},
             options=given,
@@ -361,14 +371,16 @@ class DartboardRetriever:
         values = {name: [chunk.metadata.get(name) for chunk in chunks] for name in capped}
         for name, found in values.items():
             if found and all(value is None for value in found):
-                raise InvalidInputError(_unknown_field(name, "max_per", chunks))
+                raise InvalidInputError(_unknown_field(name, "max_per", chunks), field="max_per")
+        sources = [chunk.metadata.get(options.source_field) for chunk in chunks]
+        if options.max_per_source is not None and all(source is None for source in sources):
+            problem = _unknown_field(options.source_field, "max_per_source", chunks)
+            raise InvalidInputError(problem, field="source_field")
         if costs is None:
             costs = [] if options.token_budget is None else self.count_tokens(chunks, options.tokenizer)
         return options.limits(
             costs=costs,
-            sources=[]
-            if options.max_per_source is None
-            else [_source(chunk, options.source_field) for chunk in chunks],
+            sources=sources,
             ids=candidates.ids,
             fields=values,
         )
@@ -580,9 +592,22 @@ def _by_id(corpus: Sequence[Chunk]) -> dict[str, Chunk]:
     return known
 
 
-def _source(chunk: Chunk, field: str) -> Any:
-    if field not in chunk.metadata:
-        raise InvalidInputError(
-            f"chunk {chunk.id!r} has no {field!r} in its metadata: max_per_source needs it"
-        )
-    return chunk.metadata[field]
+def _matching(where: Filter | str, corpus: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks whose metadata match a filter."""
+    condition = as_filter(where)
+    if condition is None:
+        return list(corpus)
+    known = {field for chunk in corpus for field in chunk.metadata}
+    compared = {str(one.field) for one in comparisons(condition) if hasattr(one, "field")}
+    for field in sorted(compared - known):
+        raise InvalidInputError(_unknown_field(field, "where", corpus), field="where")
+    return [chunk for chunk in corpus if condition.matches(chunk.metadata, chunk.id)]
+
+
+def _nothing_found(
+    query: str, questions: FloatArray, options: SearchOptions, levels: SimilarityLevels | None
+) -> RetrievalResult:
+    """The result of a search without candidates."""
+    relevance = assess(questions, np.empty((0, questions.shape[1])), levels)
+    nothing = Explanation(candidates=0, relevance=relevance, seconds={"select": 0.0}, options=options)
+    return RetrievalResult.explained(query, [], nothing)

@@ -16,6 +16,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.retrievers.query import check_query
 from dartboard.selection import Limits, Method
 from dartboard.selection.kernel import Auto
+from dartboard.selection.limits import RELEVANCE_BELOW
 from dartboard.selection.pool import MOST_QUESTIONS, check_weights
 from dartboard.selection.select import method_of, with_pages_before
 from dartboard.stores import Filter, parse_filter
@@ -113,14 +114,21 @@ class SearchOptions:
     ] = "auto"
     reranker: Annotated[
         RerankerType,
-        Doc("Who scores query and passages: cosine, or with a pair scorer crossencoder or hybrid."),
+        Doc(
+            "Who scores query and passages: cosine, or with a pair scorer crossencoder or hybrid. Without a "
+            "pair scorer of your own hybrid takes about 15 ms a question and crossencoder about a second, as "
+            "it scores every two passages."
+        ),
         Names(("reranker_type",)),
     ] = "cosine"
     triage_k: Annotated[
         int,
         Ge(1),
         Le(MOST_EACH),
-        Doc("How many candidates to select from, for each question; more cost time and may find more."),
+        Doc(
+            "How many candidates to select from, for each question, and at least twice as many as are shown "
+            "up to this page; more cost time and may find more."
+        ),
         Names(flags=("--triage",)),
     ] = TRIAGE
     where: Annotated[
@@ -160,6 +168,16 @@ class SearchOptions:
         Doc("Stop once a pick gains less than this share of what the first gained."),
         Names(panel=_SET),
     ] = 0.0
+    relevance_below: Annotated[
+        float,
+        Ge(0),
+        Le(1),
+        Doc(
+            "Once no passage gains this share of P(t|q), go on with the most relevant ones; 0 goes on by "
+            "gain."
+        ),
+        Names(panel=_SET),
+    ] = RELEVANCE_BELOW
     min_similarity: Annotated[
         float | None, Ge(-1), Le(1), Doc("Leave out candidates whose cosine to the query is lower.")
     ] = None
@@ -213,6 +231,13 @@ class SearchOptions:
             raise ConfigError(
                 f"tokenizer must be a name, a file or a function, got {self.tokenizer!r}", field="tokenizer"
             )
+        shown = 0 if self.k is None else self.k + self.offset
+        if self.triage_k != TRIAGE and self.triage_k < shown <= MOST_EACH:
+            raise ConfigError(
+                f"triage_k must be at least {shown}, as many as are shown up to this page, got "
+                f"{self.triage_k}: leave it out, and there are enough",
+                field="triage_k",
+            )
         # These check how the limits go together.
         fields = dict.fromkeys(self.max_per, ()) if isinstance(self.max_per, Mapping) else None
         limits = self.limits([], [], [*self.must_include, *self.seen_ids], fields)
@@ -236,8 +261,10 @@ class SearchOptions:
 
     @property
     def candidates_each(self) -> int:
-        """How many candidates each question finds."""
-        return min(self.triage_k, MOST_CANDIDATES // (1 + len(self.also)))
+        """How many candidates each question finds: twice as many as are shown, and at least ``triage_k``."""
+        shown = 0 if self.k is None else self.k + self.offset
+        most = min(MOST_EACH, MOST_CANDIDATES // (1 + len(self.also)))
+        return min(max(self.triage_k, 2 * shown), most)
 
     @property
     def seen_ids(self) -> tuple[str, ...]:
@@ -300,6 +327,7 @@ class SearchOptions:
             seen=[places[id] for id in self.seen_ids],
             min_gain_share=self.min_gain_share,
             min_similarity=self.min_similarity,
+            relevance_below=self.relevance_below,
         )
 
 
@@ -405,6 +433,7 @@ class SearchKeywords(TypedDict, total=False):
     max_per: Mapping[str, int] | None
     prefer: str | None
     min_gain_share: float
+    relevance_below: float
     min_similarity: float | None
     tokenizer: Tokenizer | None
     sigma_min: float

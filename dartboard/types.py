@@ -196,6 +196,8 @@ class Explanation:
     ``targets`` are the candidates or a vocabulary, ``stands_for`` what each pick covers best, ``bound`` the
     share of the best possible coverage that the picks reach at least, ``near_copies`` how many candidates
     are near-duplicates of a more relevant one; ``relevance`` is :class:`dartboard.relevance.Relevance`.
+    ``by_relevance`` says which picks go by relevance, because no candidate gained anything worth mentioning,
+    and ``warnings`` what the user should know about the options, such as a σ that is too wide.
     ``shares`` say which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it,
     None where it did not find it.
 
@@ -216,6 +218,7 @@ class Explanation:
     gain: list[float] | None = None
     coverage: list[float] | None = None
     similarity: list[float] | None = None
+    by_relevance: list[bool] | None = None
     stands_for: list[list[Any]] | None = None
     bound: float | None = None
     candidates: int
@@ -224,6 +227,7 @@ class Explanation:
     serves: list[int] | None = None
     covered_before: float | None = None
     copies: list[list[dict[str, Any]]] | None = None
+    warnings: list[str] | None = None
     relevance: Mapping[str, Any]
     config: Mapping[str, Any] | None = None
     seconds: Mapping[str, float]

@@ -204,7 +204,7 @@ def test_identical_chunks():
 
 @pytest.mark.parametrize("query", ["", "  \n", None, 7])
 def test_an_empty_query_is_refused(query):
-    with pytest.raises(ValueError, match="query is empty"):
+    with pytest.raises(ValueError, match="query"):
         retriever().retrieve(query, CORPUS)
 
 
@@ -243,10 +243,38 @@ def test_limits_by_id_and_metadata():
     short = dart.search(QUERY, CORPUS, token_budget=9)
     assert sum(len(chunk.text.split()) for chunk in short.chunks) <= 9
     assert dart.search(QUERY, CORPUS, method=MMR()).metadata["config"]["relevance_weight"] == 0.7
-    with pytest.raises(ValueError, match="no chunk 'zz'"):
-        dart.search(QUERY, CORPUS, exclude=["zz"])
-    with pytest.raises(ValueError, match="has no 'author' in its metadata"):
+    with pytest.raises(ValueError, match="'zz'"):
+        dart.search(QUERY, CORPUS, must_include=["zz"])
+    assert ids(dart.search(QUERY, CORPUS, exclude=["zz"]).chunks) == ids(dart.search(QUERY, CORPUS).chunks)
+    with pytest.raises(InvalidInputError) as caught:
         dart.search(QUERY, CORPUS, max_per_source=1, source_field="author")
+    assert caught.value.field == "source_field"
+
+
+def test_where_holds_for_a_list_of_chunks():
+    dart = retriever(top_k=4)
+    odd = [
+        Chunk(chunk.id, chunk.text, chunk.embedding, {"number": at, **({"odd": True} if at % 2 else {})})
+        for at, chunk in enumerate(CORPUS)
+    ]
+    found = dart.search(QUERY, odd, where="number >= 3 and odd = true")
+    assert len(found) and all(
+        chunk.metadata["number"] >= 3 and chunk.metadata["odd"] for chunk in found.chunks
+    )
+    nothing = dart.search(QUERY, odd, where="number > 1000")
+    assert len(nothing) == 0 and nothing.metadata["relevance"]["verdict"] == "nothing_relevant"
+    with pytest.raises(InvalidInputError) as caught:
+        dart.search(QUERY, odd, where="year >= 2004")
+    assert caught.value.field == "where"
+    capped = dart.search(QUERY, odd, k=len(odd), max_per_source=1, source_field="odd")
+    assert sum("odd" in chunk.metadata for chunk in capped.chunks) == 1
+    assert len(capped) > 2, "a chunk without the field is not capped"
+
+
+def test_a_sigma_that_is_too_wide_gets_a_warning():
+    found = retriever(sigma=1.0).search(QUERY, CORPUS)
+    assert found.explanation.warnings and "1" in found.metadata["warnings"][0]
+    assert retriever().search(QUERY, CORPUS).explanation.warnings is None
 
 
 def test_a_vocabulary_makes_the_targets():

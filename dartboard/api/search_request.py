@@ -19,6 +19,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import InvalidInputError
 from dartboard.search_options import DEFAULT_K, MOST_SEEN, TRIAGE, SearchKeywords, SearchOptions
+from dartboard.selection.limits import RELEVANCE_BELOW
 from dartboard.selection.pool import MOST_QUESTIONS
 from dartboard.stores import Filter, filter_from_json, parse_filter
 from dartboard.stores.filters import Among, And, Exists, In, Or, check_filter
@@ -141,6 +142,13 @@ class CandidateRequest(RequestModel):
         "source", description="The metadata field that `max_per_source` counts.", examples=["source"]
     )
     min_gain_share: MinGainShare = 0.0
+    relevance_below: float = Field(
+        RELEVANCE_BELOW,
+        ge=0,
+        le=1,
+        description="Once no passage gains this share of P(t|q), go on with the most relevant ones.",
+        examples=[RELEVANCE_BELOW],
+    )
     min_similarity: float | None = Field(
         None,
         ge=-1,
@@ -184,7 +192,7 @@ class CandidateRequest(RequestModel):
         if self.k is None and self.token_budget is None:
             options["k"] = min(DEFAULT_K, settings.k)
         if self.triage_k is None:
-            options["triage_k"] = min(settings.triage_k, max(TRIAGE, options.get("k") or 0))
+            options["triage_k"] = min(settings.triage_k, TRIAGE)
         options["where"] = condition(self.where, getattr(self, "corpus_ids", None))
         return options
 

@@ -194,6 +194,14 @@ class SearchFlags:
             help="Stop once a passage adds less than this share of what the first added, 0 to 1.",
         ),
     ] = None
+    relevance_below: Annotated[
+        float | None,
+        typer.Option(
+            "--relevance-below",
+            metavar="N",
+            help="Once no passage gains this share, 0.0125 by default, go on with the most relevant ones.",
+        ),
+    ] = None
     method: Annotated[
         str | None,
         typer.Option(

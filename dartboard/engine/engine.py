@@ -45,6 +45,7 @@ from dartboard.stores import (
 )
 from dartboard.stores.base import read_snapshot
 from dartboard.stores.checks import check_fields
+from dartboard.stores.urls import is_there, nearest_file
 from dartboard.types import Explanation, FloatArray, Hit, RetrievalResult, check_vector
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Engine:
     (:mod:`dartboard.engine.trust`).
 
     Args:
-        store: where the collection is, or will be.
+        store: where the collection is, or will be; or its URL, and it is opened when it is first needed.
         collection: its name.
         model: the embedding model or its name; by default the one that the collection was made with, and for
             a new one dartboard's own.
@@ -79,7 +80,7 @@ class Engine:
 
     def __init__(
         self,
-        store: Store,
+        store: Store | str,
         *,
         collection: str = DEFAULT_COLLECTION,
         model: EmbeddingModel | str | None = None,
@@ -87,7 +88,7 @@ class Engine:
         pair_scorer: PairScorer | str | None = None,
         trust_model: bool | Sequence[str] = False,
     ) -> None:
-        self.store = store
+        self._store = store
         self.name = collection
         self._model = model
         self._retriever = retriever
@@ -97,12 +98,30 @@ class Engine:
 
     @classmethod
     def open(cls, url: str, *, read_only: bool = False, **options: Any) -> Self:
-        """The engine over the store at ``url``; ``options`` as in the constructor."""
-        return cls(open_store(url, read_only=read_only), **options)
+        """The engine over the store at ``url``; ``options`` as in the constructor.
+
+        A file that is not there is made by the first write: until then a search says that there is none.
+        """
+        there = read_only or is_there(url)
+        return cls(open_store(url, read_only=read_only) if there else url, **options)
+
+    @property
+    def store(self) -> Store:
+        """The store, opened now at the latest; a file that is not there is made."""
+        if isinstance(self._store, str):
+            self._store = open_store(self._store)
+        return self._store
 
     @property
     def collection(self) -> Collection:
         """The collection, or an error that says how to make it."""
+        if isinstance(self._store, str) and not is_there(self._store):
+            near = nearest_file(self._store)
+            meant = f" Did you mean {near}?" if near else ""
+            raise CollectionError(
+                f"there is no index at {self._store}.{meant} Index something first: dartboard index PATH",
+                field="store",
+            )
         try:
             return self.store.open(self.name)
         except CollectionError as error:
@@ -111,6 +130,8 @@ class Engine:
     @property
     def exists(self) -> bool:
         """Whether the collection has been made."""
+        if isinstance(self._store, str) and not is_there(self._store):
+            return False
         return self.name in self.store.collections()
 
     @property
@@ -253,7 +274,13 @@ class Engine:
         questions = [Query(text) for text in (query, *options.also)]
         if query_vector is not None:
             given, dimension = np.atleast_2d(query_vector), self.model.embedding_dim
-            for question, vector in zip(questions, given, strict=False):
+            if len(given) != len(questions):
+                raise InvalidInputError(
+                    f"query_vector has {len(given)} rows for {len(questions)} questions: give one for the "
+                    "query and one for each in also",
+                    field="query_vector",
+                )
+            for question, vector in zip(questions, given, strict=True):
                 checked = check_vector(vector, name="query_vector", dim=dimension)
                 question.set_vector(self.model, checked)
         where = self.condition(options.where)
@@ -479,7 +506,8 @@ class Engine:
 
     def close(self) -> None:
         """Close the store."""
-        self.store.close()
+        if not isinstance(self._store, str):
+            self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -489,8 +517,9 @@ class Engine:
 
     def _stored_model(self) -> tuple[str, bool]:
         """The model's name in the collection, once it may be used, and whether an API key may go along."""
-        stored = self.collection.manifest.settings if self.exists else {}
-        name = str(stored.get("model", "default"))
+        if not self.exists:
+            return "default", True
+        name = str(self.collection.manifest.settings.get("model", "default"))
         return name, trust.confirm(self.store, "model", name, collection=self.name, trust=self._trust)
 
     def _measured_levels(self) -> dict[str, dict[str, float]]:

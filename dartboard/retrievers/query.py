@@ -17,7 +17,11 @@ def check_query(text: str, name: str = "query") -> None:
     Raises:
         InvalidInputError: ``text`` is not a string, or blank.
     """
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str):
+        raise InvalidInputError(
+            f"{name} must be text, got {type(text).__name__}: ask one question as a string"
+        )
+    if not text.strip():
         raise InvalidInputError(f"{name} is empty: ask something")
 
 

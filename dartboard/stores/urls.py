@@ -8,6 +8,7 @@ scheme://…                     a plug-in (:mod:`dartboard.plugins`)
 """
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -75,6 +76,16 @@ def is_there(url: str) -> bool:
     """Whether the store exists: opening it would create no file."""
     file = file_of(url)
     return file is None or file.exists()
+
+
+def nearest_file(url: str) -> Path | None:
+    """The store in the folder of a file-based URL whose name is most like it; None if there is none."""
+    file = file_of(url)
+    if file is None or not file.parent.is_dir():
+        return None
+    there = {one.name: one for one in file.parent.iterdir() if one.suffix == file.suffix}
+    near = get_close_matches(file.name, there, n=1) or sorted(there)[:1]
+    return there[near[0]] if near else None
 
 
 def file_of(url: str) -> Path | None:

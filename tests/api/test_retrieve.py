@@ -213,7 +213,7 @@ def test_what_was_seen_is_not_repeated(client):
 def test_pages_do_not_overlap(client):
     pages = [ids(retrieve(client, top_k=5, offset=at)) for at in (0, 5, 10)]
     assert [*pages[0], *pages[1], *pages[2]] == ids(retrieve(client, top_k=15))
-    assert len(ids(retrieve(client, offset=99))) == 1
+    assert len(ids(retrieve(client, offset=110))) == 5, "candidates are twice as many as are shown"
 
 
 def test_caps_and_the_preferred_copy(client):
@@ -332,7 +332,6 @@ def test_a_batch_of_nothing_but_bad_questions_is_answered(client):
         ({"seen": ["slow-01"], "must_include": ["slow-01"]}, "must_include"),
         ({"offset": -1}, "offset"),
         ({"offset": "2"}, "offset"),
-        ({"offset": 100}, "offset"),
         ({"offset": 10**30}, "offset"),
         ({"offset": 2, "token_budget": 90}, "offset"),
         ({"prefer": SECRET}, "prefer"),

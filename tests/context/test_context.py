@@ -66,7 +66,7 @@ def test_neighbours_complete_a_cut_passage(engine):
 
 def test_nothing_is_repeated(engine):
     """Chunks overlap by eight words; the context has every sentence once."""
-    text = engine.context(QUERY, token_budget=1000).text
+    text = engine.context(QUERY, token_budget=1000, relevance_below=0).text
     for sentence in re.findall(r"[A-Z][^.#]+\.", GUIDE):
         assert " ".join(words(text)).count(" ".join(words(sentence))) == 1, sentence
 

@@ -123,7 +123,7 @@ def test_a_required_chunk_that_nobody_found_has_no_rank():
     engine = filled(retriever="bm25")
     (records,) = engine.collection.iterate()
     missed = next(record.id for record in records if "tea" not in record.text.split())
-    result = engine.search("tea", k=3, must_include=[missed], triage_k=1)
+    result = engine.search("tea", k=3, must_include=[missed])
     place = ids(result).index(missed)
     assert result.metadata["shares"][place] == {} and result.metadata["retriever_score"][place] is None
     nothing = engine.search("nonsense", k=1, must_include=[missed])
@@ -228,9 +228,16 @@ def test_an_option_by_another_name_is_told_the_right_one(wrong, says):
 
 def test_bad_questions():
     engine = filled()
-    for query in ("", "  ", None):
-        with pytest.raises(InvalidInputError, match="query is empty"):
+    for query in ("", "  "):
+        with pytest.raises(InvalidInputError, match="empty"):
             engine.search(query)
+    for query in (None, ["sigma"]):
+        with pytest.raises(InvalidInputError, match=type(query).__name__):
+            engine.search(query)
+    vector = engine.model.encode_query(QUERY)
+    with pytest.raises(InvalidInputError) as caught:
+        engine.search(QUERY, also=["how is coffee roasted"], query_vector=vector)
+    assert caught.value.field == "query_vector"
     with pytest.raises(InvalidInputError, match="no chunk 'z'"):
         engine.search(QUERY, must_include=["z"])
     with pytest.raises(ConfigError, match="both in must_include and in exclude"):
@@ -324,3 +331,40 @@ def test_a_collection_of_several_vectors_opens_again_by_its_address(tmp_path, ow
         assert again.metadata["retriever_score"] == before.metadata["retriever_score"]
         with pytest.raises(ConfigError, match="can search, but not index"):
             engine.retriever.index(records)
+
+
+def test_more_than_a_hundred_passages_and_pages_beyond():
+    engine = Engine(MemoryStore(), model=WordBag(), retriever="dense")
+    texts = [f"tea number {n} from garden {n * 7}" for n in range(230)]
+    engine.create()
+    vectors = engine.model.encode_documents(texts)
+    engine.collection.upsert(
+        [Record(f"t{n}", text, vector) for n, (text, vector) in enumerate(zip(texts, vectors, strict=True))]
+    )
+    found = engine.search("tea from a garden", k=150)
+    assert len(found) == 150 and found.explanation.candidates == 230
+    assert len(engine.search("tea from a garden", k=5, offset=110)) == 5
+    assert len(engine.search("tea from a garden", k=5, offset=230)) == 0
+    with pytest.raises(ConfigError) as caught:
+        engine.search("tea", k=150, triage_k=120)
+    assert caught.value.field == "triage_k"
+
+
+def test_a_mistyped_path_makes_nothing_before_the_first_write(tmp_path):
+    from dartboard.stores import open_store
+
+    with open_store(str(tmp_path / "handbook.dartboard")):
+        pass
+    wrong = tmp_path / "hanbook.dartboard"
+    deep = tmp_path / "new" / "folder" / "index.dartboard"
+    for path in (wrong, deep):
+        with Engine.open(str(path), model=WordBag()) as engine:
+            assert not engine.exists
+            with pytest.raises(CollectionError) as caught:
+                engine.search(QUERY)
+            assert caught.value.field == "store"
+        assert not path.exists() and not deep.parent.exists()
+        assert ("handbook.dartboard" in str(caught.value)) == (path == wrong)
+    with Engine.open(str(wrong), model=WordBag(), retriever="dense") as engine:
+        engine.create()
+        assert engine.exists and wrong.exists()

@@ -64,8 +64,9 @@ def test_what_was_seen_is_not_repeated(engine):
 
 
 def test_after_a_page_was_seen_comes_the_next_page(engine):
-    first, second = (engine.search(QUERY, k=3, offset=offset, sigma=0.1) for offset in (0, 3))
-    more = engine.search(QUERY, k=3, seen=ids(first), sigma=0.1)
+    by_gain = {"k": 3, "sigma": 0.1, "relevance_below": 0.0}
+    first, second = (engine.search(QUERY, offset=offset, **by_gain) for offset in (0, 3))
+    more = engine.search(QUERY, seen=ids(first), **by_gain)
     assert ids(more) == ids(second)
     assert more.explanation.covered_before == pytest.approx(first.explanation.coverage[-1], rel=1e-5)
     assert more.scores == pytest.approx(second.scores, rel=1e-4)
@@ -75,6 +76,10 @@ def test_vectors_that_were_seen_count_as_their_passages_do(engine):
     vectors = np.stack([chunk.embedding for chunk in engine.search(QUERY, k=3).chunks])
     found = engine.search(QUERY, k=3, seen=vectors, sigma=0.1)
     assert found.explanation.covered_before > 0 and len(found)
+    assert found.explanation.candidates == 10
+    nonsense = engine.model.encode_query("zzz qqq")
+    unlike = engine.search("zzz qqq", k=3, seen=nonsense[None])
+    assert unlike.explanation.relevance == engine.search("zzz qqq", k=3).explanation.relevance
     assert all(id in "abcdefghij" for id in ids(found))
     assert all(id in "abcdefghij" for stands in found.explanation.stands_for for id in stands)
 

@@ -201,8 +201,6 @@ class _Tools:
         given: Any = _given(options)
         if "token_budget" in given and "k" not in given:
             given["k"] = None
-        if (k := given.get("k")) is not None:
-            given["triage_k"] = max(self.defaults.triage_k, k)
         return SearchOptions.of(self.defaults, given)
 
 
