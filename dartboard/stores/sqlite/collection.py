@@ -125,7 +125,7 @@ class SqliteView(ArrayView):
     def rows_after(self, row: int) -> Rows:
         """The rows above this one."""
         return _as_rows(
-            self._all("SELECT row FROM records WHERE collection = :key AND row > :row ORDER BY row", row=row)
+            self._all("SELECT row FROM records WHERE +collection = :key AND row > :row ORDER BY row", row=row)
         )
 
     def rows_matching(self, where: Filter) -> Rows:
@@ -152,6 +152,8 @@ class SqliteView(ArrayView):
             self._all(f"SELECT row, id FROM records WHERE row IN {_LISTED}", listed=json.dumps(list(rows)))
         )
 
+    # "+collection" below keeps SQLite from reading an index of all rows instead of the last few.
+
     def vectors_after(self, row: int, field: str | None) -> tuple[Rows, FloatArray]:
         """The rows above this one that have the vector, and their vectors."""
         if field is None:
@@ -160,7 +162,7 @@ class SqliteView(ArrayView):
             joined, data = "fields", "data"
         found = self._all(
             f"SELECT row, {data} FROM records JOIN {joined} USING (row) "
-            "WHERE collection = :key AND row > :row "
+            "WHERE +collection = :key AND row > :row "
             f"{'' if field is None else 'AND kind = :kind AND name = :field '}ORDER BY row",
             row=row,
             kind="vector",
@@ -176,7 +178,7 @@ class SqliteView(ArrayView):
         """The rows above this one, and their texts."""
         found = self._all(
             "SELECT row, text FROM records JOIN contents USING (row) "
-            "WHERE collection = :key AND row > :row ORDER BY row",
+            "WHERE +collection = :key AND row > :row ORDER BY row",
             row=row,
         )
         return _as_rows(found), [text for _, text in found]
@@ -184,7 +186,7 @@ class SqliteView(ArrayView):
     def sparse_after(self, row: int, field: str) -> tuple[Rows, list[tuple[Any, Any]]]:
         """The rows above this one that have the sparse vector, and its terms and weights."""
         found = self._all(
-            "SELECT row, data FROM records JOIN fields USING (row) WHERE collection = :key AND row > :row "
+            "SELECT row, data FROM records JOIN fields USING (row) WHERE +collection = :key AND row > :row "
             "AND kind = 'sparse' AND name = :field ORDER BY row",
             row=row,
             field=field,
