@@ -1,6 +1,5 @@
 """What Milvus alone can get wrong: addresses, names, limits, paging, ties, crashes, refusals."""
 
-import logging
 import multiprocessing
 import re
 import socket
@@ -20,11 +19,9 @@ from dartboard.engine import Engine
 from dartboard.errors import (
     CollectionError,
     ConfigError,
-    InvalidInputError,
     MissingExtraError,
     StoreError,
     StoreFormatError,
-    StoreLockedError,
     StoreUnavailableError,
     UntrustedModelError,
     install_command,
@@ -32,8 +29,8 @@ from dartboard.errors import (
 from dartboard.lexical.analysis import Analyzer
 from dartboard.stores import Manifest, Record, SparseVector, VectorField, open_store, parse_filter
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.milvus import MilvusStore, collection, connection, queries, rows
-from dartboard.stores.milvus.connection import parse_address, translate
+from dartboard.stores.milvus import MilvusStore, connection, queries
+from dartboard.stores.milvus.connection import parse_address
 from dartboard.stores.milvus.queries import best_hits
 from dartboard.stores.milvus.rows import Lexemes
 from dartboard.stores.milvus.schema import (
@@ -168,33 +165,6 @@ def test_damaged_and_newer_manifests(store: MilvusStore) -> None:
 # Records
 
 
-def spoilt(name: str, value: object) -> Record:
-    """A record that was changed after it was checked."""
-    wrong = record("x")
-    setattr(wrong, name, value)
-    return wrong
-
-
-def test_limits_are_named(store: MilvusStore) -> None:
-    kept = store.create("a", MANIFEST)
-    longest = "wort " * 13_107
-    kept.upsert([record("a" * 10_000, text=longest)])
-    for wrong, complaint in (
-        (record("x", text=longest + "!"), "split it"),
-        (record("y" * 65_536), "id of chunk .* 65,536 bytes"),
-        (record("x", metadata={"a": "b" * 65_600}), "metadata of chunk 'x'"),
-        (record("x", metadata={"a": list(range(2600))}), "2,601 values to filter on"),
-        (spoilt("text", "lone \ud800"), "not valid Unicode"),
-        (spoilt("metadata", {"a": "\ud800"}), "not valid Unicode"),
-        (record("x", blobs={"b": bytes(30_000_000)}), "bytes; Milvus takes at most"),
-        (record("x", blobs={f"b{number}": b"" for number in range(2100)}), "too many"),
-        (record("x", text="日 " * 16_000), "line of terms"),
-    ):
-        with pytest.raises(InvalidInputError, match=complaint):
-            kept.upsert([record("fine"), wrong])
-    assert kept.count() == 1
-
-
 def test_large_bytes_and_bare_records(store: MilvusStore, tmp_path: Path) -> None:
     kept = store.create("a", MANIFEST)
     large = np.random.default_rng(0).bytes(200_000)
@@ -214,15 +184,8 @@ def test_large_bytes_and_bare_records(store: MilvusStore, tmp_path: Path) -> Non
     assert [hit.id for hit in kept.search_vector(np.eye(8)[0], 9, field="code")] == ["vector"]
 
 
-def test_damaged_bytes_are_named() -> None:
-    for pieces in (["a"], ["a", "x"], ["a", "1", "$$$"]):
-        with pytest.raises(StoreFormatError, match="damaged"):
-            rows._blobs(pieces, "c")
-
-
 def test_large_upserts_go_in_several_requests(store: MilvusStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "_REQUEST_ROWS", 40)
-    monkeypatch.setattr(collection, "_REQUEST_BYTES", 20_000)
+    monkeypatch.setattr(queries, "REQUEST_ROWS", 40)
     kept, records = store.create("a", MANIFEST), sample_records(90)
     calls: list[int] = []
     whole = store._connection.call
@@ -230,23 +193,21 @@ def test_large_upserts_go_in_several_requests(store: MilvusStore, monkeypatch: p
     def counted(method: str, name: str = "", **given: Any) -> Any:
         if method == "upsert":
             calls.append(len(given["data"]))
-            if len(calls) == 5:
+            if len(calls) == 3:
                 raise StoreUnavailableError("gone")
         return whole(method, name, **given)
 
     monkeypatch.setattr(store._connection, "call", counted)
-    with pytest.raises(StoreUnavailableError, match=r"gone \(\d+ of 90 records were written\)"):
+    with pytest.raises(StoreUnavailableError, match="80 of 90"):
         kept.upsert(records)
-    assert sum(calls[:4]) == kept.count() < 90
+    assert kept.count() == 80
     kept.upsert(records)
-    assert kept.count() == 90 and max(calls) <= 40
+    assert kept.count() == 90 and calls == [40, 40, 10, 40, 40, 10]
 
 
 def test_pages(store: MilvusStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "_ID_PAGE", 16)
-    monkeypatch.setattr(queries, "_MOST_ROWS", 5)
-    monkeypatch.setattr(queries, "_FIRST_ROWS", 3)
-    monkeypatch.setattr(queries, "_ID_BYTES", 60)
+    monkeypatch.setattr(queries, "REQUEST_ROWS", 5)
     kept, records = store.create("a", MANIFEST), sample_records(100)
     kept.upsert(records)
     batches = list(kept.iterate(batch_size=30))
@@ -271,8 +232,6 @@ def test_settings_of_texts_are_fixed(store: MilvusStore) -> None:
             kept.configure({"lexical": wrong})
     with pytest.raises(ConfigError, match="unknown lexical setting"):
         kept.configure({"lexical": {"stemming": True}})
-    with pytest.raises(StoreError, match="manifest takes"):
-        kept.configure({"lexical": lexical, "large": "x" * 1_100_000})
     assert store.open("a").manifest.settings == {"lexical": {**lexical, "b": 0.75}, "more": 1}
 
 
@@ -391,7 +350,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
         for start in range(0, 100, 10):
             kept.upsert(records[start : start + 10])
         server.kill()
-        with pytest.raises(StoreUnavailableError, match="cannot reach Milvus"):
+        with pytest.raises(StoreUnavailableError, match="Milvus at"):
             kept.count()
         server.start()
         assert kept.count() == 100
@@ -437,9 +396,11 @@ def test_a_restore_that_fails_leaves_nothing(
     store: MilvusStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = MemoryStore().create("a", PLAIN)
-    elsewhere.upsert([record("long", text="x" * 70_000)])
+    elsewhere.upsert([record("a"), record("b")])
     elsewhere.snapshot(tmp_path / "a.snapshot")
-    with pytest.raises(InvalidInputError, match="split it"):
+    whole = (tmp_path / "a.snapshot").read_bytes()
+    (tmp_path / "a.snapshot").write_bytes(whole[:-9])
+    with pytest.raises(StoreFormatError, match="damaged"):
         store.restore(tmp_path / "a.snapshot")
     assert store.collections() == []
 
@@ -474,7 +435,7 @@ def test_a_closed_store_says_so(milvus_url: str) -> None:
 
 
 def test_databases(store: MilvusStore, milvus_url: str) -> None:
-    with pytest.raises(StoreUnavailableError, match="no database 'nowhere'"):
+    with pytest.raises(StoreUnavailableError, match="nowhere"):
         MilvusStore(f"{milvus_url}/nowhere")
     store._connection.call("create_database", db_name="other")
     try:
@@ -486,11 +447,11 @@ def test_databases(store: MilvusStore, milvus_url: str) -> None:
         store._connection.call("drop_database", db_name="other")
 
 
-def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
+def test_nobody_there() -> None:
     url = f"milvus://me:hidden@127.0.0.1:{free_port()}"
-    with pytest.raises(StoreUnavailableError, match="cannot reach Milvus at 127") as caught:
+    with pytest.raises(StoreUnavailableError, match="host") as caught:
         MilvusStore(url)
-    assert "hidden" not in str(caught.value) and capfd.readouterr().err == ""
+    assert "hidden" not in str(caught.value)
 
 
 def test_somebody_else_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -498,7 +459,7 @@ def test_somebody_else_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        with pytest.raises(StoreUnavailableError, match="cannot reach"):
+        with pytest.raises(StoreUnavailableError, match="check host"):
             MilvusStore(f"milvus://127.0.0.1:{silent.getsockname()[1]}")
 
 
@@ -543,26 +504,16 @@ def test_tokens(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with MilvusStore(url) as store:
             assert store.collections() == [] and "right" not in store.url
     for url in (f"milvus://secret-token@{guarded}", f"milvus://{guarded}"):
-        with pytest.raises(StoreUnavailableError, match="refused access") as caught:
+        with pytest.raises(StoreUnavailableError, match="token") as caught:
             MilvusStore(url)
         assert "DARTBOARD_MILVUS_TOKEN" in str(caught.value)
-        assert ("secret-token" in str(caught.value)) is ("@" not in url)
+        assert "secret-token" not in str(caught.value)
     monkeypatch.setenv("DARTBOARD_MILVUS_TOKEN", "right-token")
     MilvusStore(f"milvus://{guarded}").close()
 
 
-def test_errors_are_translated() -> None:
-    from pymilvus.exceptions import MilvusException
-
-    address = parse_address("milvus://me:secret@host")
-    gone = translate(MilvusException(100, "can't find collection"), address)
-    assert isinstance(gone, CollectionError)
-    other = translate(MilvusException(9, f"quota of secret {'x' * 1000}"), address)
-    assert type(other) is StoreError and "***" in str(other) and len(str(other)) < 500
-
-
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "milvus_lite.server_manager", None)
+    monkeypatch.setitem(sys.modules, "milvus_lite", None)
     with pytest.raises(MissingExtraError, match=re.escape(install_command("milvus"))):
         MilvusStore(f"milvus://{tmp_path}/a.db")
     for name in [name for name in sys.modules if name.startswith("dartboard.stores.milvus")]:
@@ -592,7 +543,7 @@ def test_lite_in_this_process(tmp_path: Path) -> None:
         assert again.open("a").search_text(own_word(7), 1)[0].id == "chunk/00007"
 
 
-def test_lite_is_one_process_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_lite_is_one_process_at_a_time(tmp_path: Path) -> None:
     path = str(tmp_path / "lite.db")
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
@@ -600,41 +551,23 @@ def test_lite_is_one_process_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixt
     other.start()
     try:
         assert ready.wait(60)
-        with pytest.raises(StoreLockedError, match="another process"):
+        with pytest.raises(StoreUnavailableError, match="one process"):
             MilvusStore(f"milvus://{path}")
     finally:
         done.set()
         other.join(60)
-    assert capfd.readouterr().err == ""
     MilvusStore(f"milvus://{path}").close()
 
 
-def test_bad_lite_paths(tmp_path: Path) -> None:
+def test_lite_paths_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file.db").write_text("not a folder")
-    for path, complaint in (
-        (tmp_path / "file.db", "is a file"),
-        (tmp_path / "no" / "folder.db", "does not exist"),
-    ):
-        with pytest.raises(StoreError, match=complaint):
+    for path in (tmp_path / "file.db", tmp_path / "no" / "folder.db"):
+        with pytest.raises(StoreUnavailableError, match="folder"):
             MilvusStore(f"milvus://{path}")
     with pytest.raises(StoreError, match="no Milvus Lite store"):
         MilvusStore(f"milvus://{tmp_path}/new.db", read_only=True)
-    broken = tmp_path / "broken.db"
-    broken.mkdir()
-    (broken / "collections").write_text("in the way")
-    with pytest.raises(StoreUnavailableError, match="cannot open"):
-        MilvusStore(f"milvus://{broken}")
-
-
-def test_other_users_of_the_client_keep_their_log(
-    store: MilvusStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    handlers = logging.getLogger("pymilvus").handlers
-    assert handlers and all(handler.filter(_log_record()) for handler in handlers)
-
-
-def _log_record() -> logging.LogRecord:
-    return logging.LogRecord("pymilvus", logging.ERROR, __file__, 1, "theirs", None, None)
+    with pytest.raises(ConfigError, match="db"):
+        MilvusStore(f"milvus://{tmp_path}/new")
 
 
 def test_a_model_that_only_the_server_names_gets_nothing(milvus_url, tmp_path, monkeypatch):

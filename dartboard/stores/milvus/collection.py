@@ -26,8 +26,6 @@ from dartboard.stores.records import Record, SparseVector
 from dartboard.stores.snapshot_file import write_snapshot_file
 from dartboard.types import FloatArray, Hit
 
-_REQUEST_BYTES = 16_000_000
-_REQUEST_ROWS = 2_000
 _UNFLUSHED_ROWS = 200
 _SMALLEST_EF = 400
 
@@ -70,13 +68,14 @@ class MilvusCollection(BaseCollection):
         self._connection.check_writable()
         latest = {record.id: record for record in records}
         self.manifest.check(list(latest.values()))
-        sized = [self._row(record) for record in latest.values()]
-        requests = list(batched(sized, lambda row: row[1], most=_REQUEST_ROWS, most_bytes=_REQUEST_BYTES))
+        rows = [
+            row_from_record(record, self.manifest, self._layout, self._lexemes) for record in latest.values()
+        ]
         with self._connection.writing:
             sent = 0
-            for request in requests:
+            for request in batched(rows):
                 try:
-                    self._call("upsert", data=[row for row, _ in request])
+                    self._call("upsert", data=list(request))
                 except StoreError as error:
                     if not sent:
                         raise
@@ -172,17 +171,16 @@ class MilvusCollection(BaseCollection):
         write_snapshot_file(path, self.name, self.manifest, self.iterate())
 
     def stats(self) -> CollectionStats:
-        """The number of records; their bytes are estimated from a sample."""
+        """The number of records, and the bytes of their vectors: Milvus does not tell its own size."""
         records = self.count()
-        sample: list[Record] = next(iter(self.iterate(batch_size=100)), [])
+        numbers = self.manifest.dimension + sum(each.dimension for each in self.manifest.vectors.values())
         details = {
             "index": self._layout.index,
             "server": self._connection.version,
             "stored_name": self._stored_name,
-            "bytes": "estimated from a sample",
+            "bytes": "vectors only",
         }
-        size = round(records * sum(self._row(record)[1] for record in sample) / max(len(sample), 1))
-        return CollectionStats(name=self.name, records=records, bytes=size, details=details)
+        return CollectionStats(name=self.name, records=records, bytes=4 * numbers * records, details=details)
 
     def _search(
         self, query: Any, k: int, field: str, expression: Expression, *, slack: float = 0.0
@@ -217,9 +215,6 @@ class MilvusCollection(BaseCollection):
             if self._unflushed >= _UNFLUSHED_ROWS:
                 self._call("flush")
                 self._unflushed = 0
-
-    def _row(self, record: Record) -> tuple[dict[str, Any], int]:
-        return row_from_record(record, self.manifest, self._layout, self._lexemes)
 
     def _compiled(self, where: Filter | None) -> Expression:
         return compile_filter(where, self._layout.terms)

@@ -6,13 +6,12 @@ milvus:///path/file.db              Milvus Lite in this process (relative: milvu
 …?index=flat                        the index of new collections: auto, flat, hnsw or autoindex (Zilliz)
 """
 
-import logging
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
@@ -21,26 +20,22 @@ from pymilvus import MilvusClient
 from pymilvus.exceptions import MilvusException
 
 from dartboard.deadline import check, within
-from dartboard.errors import CollectionError, ConfigError, StoreError, StoreUnavailableError
-from dartboard.stores.milvus import lite
+from dartboard.errors import (
+    CollectionError,
+    ConfigError,
+    MissingExtraError,
+    StoreError,
+    StoreUnavailableError,
+)
 
 DEFAULT_PORT = 19530
 TOKEN_VARIABLE = "DARTBOARD_MILVUS_TOKEN"  # noqa: S105 - the name of a variable
 INDEXES = ("auto", "flat", "hnsw", "autoindex")
 CONNECT_SECONDS = 5.0
-_SECONDS = 60.0
-_SLOW_SECONDS = {
-    "load_collection": 600.0,
-    "flush": 600.0,
-    "create_index": 600.0,
-    "upsert": 300.0,
-    "delete": 300.0,
-}
+_SECONDS, _SLOW_SECONDS = 60.0, 600.0
+_SLOW = ("load_collection", "flush", "create_index", "upsert", "delete")
 _ERRORS = (MilvusException, grpc.RpcError, grpc.FutureTimeoutError)
 _COLLECTION_MISSING, _NOT_LOADED = 100, 101
-_UNREACHABLE = ("unavailable", "fail connecting", "deadline", "retry timeout", "retry run out", "connect")
-_REFUSED = ("unauthenticated", "auth check failure", "permission_denied", "permissiondenied", "invalid token")
-_in_our_call: ContextVar[bool] = ContextVar("dartboard_milvus_call", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +93,9 @@ def _local_path(path: str, scheme: str) -> str:
         raise ConfigError("milvuss:// needs a host: Milvus Lite runs in this process, without TLS")
     if path.startswith("/./"):
         path = path[1:]
-    if not path.strip("/"):
+    if not path.strip("/") or not path.endswith(".db"):
         raise ConfigError(
-            "the Milvus URL needs a host (milvus://host:19530) or a path (milvus:///path/file.db)"
+            "the Milvus URL needs a host (milvus://host:19530) or a path to a .db (milvus:///path/file.db)"
         )
     return path
 
@@ -111,25 +106,29 @@ class Connection:
     def __init__(self, address: Address, *, read_only: bool) -> None:
         self.address = address
         self.read_only = read_only
+        if read_only and address.path and not Path(address.path).exists():
+            raise StoreError(f"there is no Milvus Lite store at {address.path}")
+        if address.path and find_spec("milvus_lite") is None:
+            raise MissingExtraError("milvus-lite", "milvus", "Milvus Lite (milvus:///path)")
         self._client: Any = None
-        self._lite_path = ""
-        uri = address.uri
-        if address.path:
-            uri, self._lite_path = lite.start(address.path, read_only=read_only), address.path
         try:
-            with _quiet():
-                self._client = MilvusClient(
-                    uri=uri,
-                    token=address.token,
-                    db_name=address.database,
-                    timeout=CONNECT_SECONDS,
-                    dedicated=True,
-                )
-                self.version = str(self._client.get_server_version(timeout=CONNECT_SECONDS))
-                self._client.list_collections(timeout=CONNECT_SECONDS)
+            self._client = MilvusClient(  # starts Milvus Lite for a path
+                uri=address.path or address.uri,
+                token=address.token,
+                db_name=address.database,
+                timeout=CONNECT_SECONDS,
+                dedicated=True,
+            )
+            self.version = str(self._client.get_server_version(timeout=CONNECT_SECONDS))
+            self._client.list_collections(timeout=CONNECT_SECONDS)
         except _ERRORS as error:
             self.close()
-            raise translate(error, address) from None
+            advice = f"check host, port, TLS (milvuss://), database, and the token (URL or {TOKEN_VARIABLE})"
+            if address.path:
+                advice = "Milvus Lite takes a folder in an existing one, and one process at a time"
+            raise StoreUnavailableError(
+                f"cannot open Milvus at {address.place} ({_reason(error, address)}): {advice}"
+            ) from None
         self.is_lite = "lite" in self.version.lower()
         # A server accepts parallel writes; Milvus Lite needs them one after another.
         self.writing: AbstractContextManager[Any] = threading.RLock() if self.is_lite else nullcontext()
@@ -139,19 +138,18 @@ class Connection:
         if self._client is None:
             raise StoreError("the store is closed: open it again")
         check()
-        given.setdefault("timeout", max(0.001, within(_SLOW_SECONDS.get(method, _SECONDS))))
+        given.setdefault("timeout", max(0.001, within(_SLOW_SECONDS if method in _SLOW else _SECONDS)))
         if method in ("search", "query"):
             given.setdefault("consistency_level", "Strong")
         if collection:
             given["collection_name"] = collection
         try:
-            with _quiet():
-                return getattr(self._client, method)(**given)
+            return getattr(self._client, method)(**given)
         except _ERRORS as error:
             check()
             not_loaded = _code(error) == _NOT_LOADED or "not loaded" in str(error).lower()
             if not (may_load and collection and not_loaded):
-                raise translate(error, self.address) from error
+                raise self._translated(error) from error
         self.call("load_collection", collection, may_load=False)
         return self.call(method, may_load=False, **given)
 
@@ -167,68 +165,24 @@ class Connection:
         client, self._client = self._client, None
         if client is not None:
             client.close()
-        path, self._lite_path = self._lite_path, ""
-        if path:
-            lite.stop(path)
+
+    def _translated(self, error: Exception) -> StoreError:
+        """The client's message, without the token."""
+        said = f"Milvus at {self.address.place}: {_reason(error, self.address)}"
+        if _code(error) == _COLLECTION_MISSING:
+            return CollectionError(said)
+        lost = not isinstance(error, MilvusException) or "UNAVAILABLE" in said or "connect" in said.lower()
+        return StoreUnavailableError(said) if lost else StoreError(said)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the client's log of errors during our calls, because the errors are raised anyway.
-
-    The client's log handlers are unchanged for other code: a filter drops only messages from this block.
-    """
-    for name in ("pymilvus", "pymilvus.milvus_client"):
-        for handler in logging.getLogger(name).handlers:
-            if _is_not_ours not in handler.filters:
-                handler.addFilter(_is_not_ours)
-    token = _in_our_call.set(True)
-    try:
-        yield
-    finally:
-        _in_our_call.reset(token)
-
-
-def _is_not_ours(_: logging.LogRecord) -> bool:
-    return not _in_our_call.get()
-
-
-def translate(error: Exception, address: Address) -> StoreError:
-    """Translate an error of Milvus: what went wrong and what to do, without the token."""
-    reason = _reason(error, address)
-    lowered = reason.lower()
-    if any(sign in lowered for sign in _REFUSED):
-        return StoreUnavailableError(
-            f"Milvus at {address.place} refused access ({reason}): check the user, password or token in the "
-            f"URL or in {TOKEN_VARIABLE}"
-        )
-    if "database" in lowered and ("not found" in lowered or "not exist" in lowered):
-        return StoreUnavailableError(
-            f"Milvus at {address.place} has no database {address.database!r}: create it there, or leave it "
-            "out of the URL"
-        )
-    if _code(error) == _COLLECTION_MISSING:
-        return CollectionError(f"the collection is gone from Milvus at {address.place}: {reason}")
-    if any(sign in lowered for sign in _UNREACHABLE):
-        return StoreUnavailableError(
-            f"cannot reach Milvus at {address.place} ({reason}): is the server running, and are host, port "
-            "and TLS (milvuss://) right?"
-        )
-    return StoreError(f"Milvus at {address.place} failed: {reason}")
-
-
-def _code(error: BaseException) -> Any:
+def _code(error: Any) -> Any:
     code = getattr(error, "code", None)
     return code() if callable(code) else code
 
 
-def _reason(error: Any, address: Address) -> str:
-    if callable(getattr(error.__cause__, "details", None)):  # the gRPC error below the client's error
-        error = error.__cause__
-    text = getattr(error, "message", "") or str(error)
-    if callable(getattr(error, "details", None)):
-        text = f"{getattr(_code(error), 'name', _code(error))}: {error.details()}"
-    line = " ".join(str(text).split())
+def _reason(error: Exception, address: Address) -> str:
+    """What the client says, in one line."""
+    line = " ".join(str(error).split())
     for secret in {address.token, address.token.partition(":")[2]} - {""}:
         line = line.replace(secret, "***")
     return line if len(line) <= 400 else f"{line[:400]}…"

@@ -20,22 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.errors import InvalidInputError, StoreFormatError
 from dartboard.lexical.analysis import Analyzer
 from dartboard.stores.manifest import Manifest, lexical_settings
 from dartboard.stores.milvus.filter_expressions import digest, ranges_of, terms_of, vector_term
-from dartboard.stores.milvus.schema import (
-    LONGEST_TEXT,
-    MOST_PIECES,
-    MOST_TERMS,
-    CollectionLayout,
-    field_name,
-)
+from dartboard.stores.milvus.schema import CollectionLayout, field_name
 from dartboard.stores.records import Record, SparseVector
 
-LONGEST_JSON = 65_536
-LARGEST_ROW = 32_000_000
-_PIECE = 49_149  # bytes that give at most LONGEST_TEXT characters of base64
+_PIECE = 49_149  # bytes that give at most 65,535 characters of base64
 _ABSENT, _EMPTY = 2**32 - 2, 2**32 - 3  # terms of sparse placeholders, outside of int32
 _PLAIN = re.compile(r"[a-z0-9]{1,32}")
 _NO_TERMS = f"x{digest('')}"  # Milvus requires text: this word replaces an empty line
@@ -72,53 +63,32 @@ def _spelt(term: str) -> str:
 
 def row_from_record(
     record: Record, manifest: Manifest, layout: CollectionLayout, lexemes: Lexemes
-) -> tuple[dict[str, Any], int]:
-    """The row and its approximate size in bytes; raises if Milvus cannot store it."""
+) -> dict[str, Any]:
+    """The record as a row."""
     terms = sorted([*terms_of(record.metadata), *(vector_term(name) for name in record.vectors)])
-    if len(terms) > MOST_TERMS:
-        raise InvalidInputError(
-            f"metadata of chunk {record.id!r} has {len(terms):,} values to filter on; Milvus keeps at most "
-            f"{MOST_TERMS:,} of a record"
-        )
-    ranges = ranges_of(record.metadata)
-    blobs = list(_pieces(record))
     row: dict[str, Any] = {
         "id": record.id,
         "text": record.text,
         "lexemes": lexemes.of_text(record.text),
         "metadata": record.metadata,
         "terms": terms if layout.terms == "array" else " ".join(terms),
-        "blobs": blobs,
+        "blobs": list(_pieces(record)),
         "embedding": record.embedding,
-        **ranges,
+        **ranges_of(record.metadata),
     }
-    size = 25 * len(terms) + sum(map(len, blobs)) + record.embedding.nbytes
-    advice = ": split it into smaller passages"
-    size += _size(record.id, "id", record) + _size(record.text, "text", record, advice=advice)
-    size += _size(row["lexemes"], "line of terms", record, advice=advice)
-    for kept in (record.metadata, ranges):
-        size += _size(json.dumps(kept, ensure_ascii=False), "metadata", record, LONGEST_JSON)
     for name, field in manifest.vectors.items():
-        vector = record.vectors.get(name)
-        if vector is None:
-            vector = np.eye(1, field.dimension, dtype=np.float32)[0]
-        row[field_name("vector", name)] = vector
-        size += 4 * field.dimension
+        missing = np.eye(1, field.dimension, dtype=np.float32)[0]
+        row[field_name("vector", name)] = record.vectors.get(name, missing)
     for name in manifest.sparse:
-        row[field_name("sparse", name)] = weights = _weights(record.sparse.get(name))
-        size += 8 * len(weights)
-    if size > LARGEST_ROW:
-        raise InvalidInputError(
-            f"chunk {record.id!r} takes {size:,} bytes; Milvus takes at most {LARGEST_ROW:,} in one record"
-        )
-    return row, size
+        row[field_name("sparse", name)] = _weights(record.sparse.get(name))
+    return row
 
 
 def record_from_row(
     row: Mapping[str, Any], manifest: Manifest, *, whole: bool, blobs: Sequence[str] = ()
 ) -> Record:
     """The record; further fields only if ``whole``."""
-    kept = _blobs(row.get("blobs") or [], row["id"])
+    kept = _blobs(row.get("blobs") or [])
     metadata = row["metadata"]
     record = Record(
         row["id"],
@@ -148,21 +118,6 @@ def output_fields(manifest: Manifest, *, whole: bool, blobs: bool) -> list[str]:
     return [*fields, "blobs"] if whole or blobs else fields
 
 
-def _size(text: str, what: str, record: Record, most: int = LONGEST_TEXT, advice: str = "") -> int:
-    """The size of a text in bytes; raises if it is too long for Milvus or not valid Unicode."""
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"{what} of chunk {record.id!r} is not valid Unicode ({error.reason}): Milvus takes UTF-8"
-        ) from error
-    if size > most:
-        raise InvalidInputError(
-            f"{what} of chunk {record.id[:80]!r} has {size:,} bytes; Milvus keeps at most {most:,}{advice}"
-        )
-    return size
-
-
 def _weights(vector: SparseVector | None) -> dict[int, float]:
     if vector is None:
         return {_ABSENT: 1.0}
@@ -179,26 +134,18 @@ def _sparse(weights: Mapping[int, float]) -> SparseVector | None:
 
 
 def _pieces(record: Record) -> Iterator[str]:
-    total = 0
     for name, data in sorted(record.blobs.items()):
         starts = range(0, len(data), _PIECE)
-        total += 2 + len(starts)
-        if total > MOST_PIECES:
-            raise InvalidInputError(f"the bytes of chunk {record.id!r} are too many for a record of Milvus")
         yield name
         yield str(len(starts))
         for start in starts:
             yield base64.b64encode(data[start : start + _PIECE]).decode("ascii")
 
 
-def _blobs(pieces: Sequence[str], chunk_id: str) -> dict[str, bytes]:
+def _blobs(pieces: Sequence[str]) -> dict[str, bytes]:
     found, at = {}, 0
-    try:
-        while at < len(pieces):
-            name, count = pieces[at], int(pieces[at + 1])
-            parts = pieces[at + 2 : at + 2 + count]
-            found[name] = b"".join(base64.b64decode(part, validate=True) for part in parts)
-            at += 2 + count
-    except (ValueError, IndexError) as error:
-        raise StoreFormatError(f"the bytes of chunk {chunk_id!r} in Milvus are damaged") from error
+    while at < len(pieces):
+        name, count = pieces[at], int(pieces[at + 1])
+        found[name] = b"".join(map(base64.b64decode, pieces[at + 2 : at + 2 + count]))
+        at += 2 + count
     return found

@@ -16,7 +16,7 @@ from typing import Any
 
 from pymilvus import DataType, Function, FunctionType, MilvusClient
 
-from dartboard.errors import StoreError, StoreFormatError
+from dartboard.errors import StoreFormatError
 from dartboard.stores.manifest import Manifest, lexical_settings, manifest_from_json, manifest_to_json
 from dartboard.stores.milvus.filter_expressions import Layout, digest
 
@@ -24,8 +24,6 @@ MANIFEST_PROPERTY = "dartboard.manifest"
 LAYOUT_PROPERTY = "dartboard.layout"
 LONGEST_TEXT = 65_535
 MOST_PIECES = 4_096
-MOST_TERMS = 2_500
-_LONGEST_MANIFEST = 1_000_000
 _HNSW = {"M": 32, "efConstruction": 200}
 _METRICS = {"cosine": "COSINE", "dot": "IP"}
 _PREFIX, _LONG_PREFIX = "dartboard_", "dartboardx_"
@@ -90,13 +88,7 @@ def properties(manifest: Manifest, layout: CollectionLayout) -> dict[str, str]:
 
 def manifest_property(manifest: Manifest) -> dict[str, str]:
     """The manifest as a property."""
-    text = json.dumps(manifest_to_json(manifest))
-    if len(text) > _LONGEST_MANIFEST:
-        raise StoreError(
-            f"the manifest takes {len(text):,} bytes; Milvus keeps at most {_LONGEST_MANIFEST:,}: "
-            "keep large settings elsewhere"
-        )
-    return {MANIFEST_PROPERTY: text}
+    return {MANIFEST_PROPERTY: json.dumps(manifest_to_json(manifest))}
 
 
 def read_properties(stored: dict[str, str], where: str) -> tuple[Manifest, CollectionLayout]:
