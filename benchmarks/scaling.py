@@ -3,8 +3,7 @@
 python benchmarks/scaling.py         # writes benchmarks/results/scaling.json; about a minute
 
 The cluster has no processor here that one process would not have. The difference is the price of the journey:
-that of a piece of work, of a list of passages, of joining and looking around; and what processes gain that do
-not share an interpreter.
+that of a piece of work, of a list of passages, of joining and looking around.
 """
 
 import hashlib
@@ -21,12 +20,9 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file finds the package
 
-from dartboard.cluster import ClusterEncoder, Recipe, connect, recipe_of  # noqa: E402
-from dartboard.datasets import make_clustered  # noqa: E402
+from dartboard.cluster import ClusterEncoder, connect, recipe_of  # noqa: E402
 from dartboard.embeddings import OnnxModel, default_model  # noqa: E402
 from dartboard.engine import Engine, index_paths  # noqa: E402
-from dartboard.evaluation import EvaluationConfig, evaluate_dataset  # noqa: E402
-from dartboard.evaluation.distributed import ClusterRunner  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "scaling.json"
 LIST = 64
@@ -44,13 +40,13 @@ def main() -> None:
         for number, text in enumerate(texts):
             (docs / f"{number:04d}.txt").write_text(text)
         started = time.perf_counter()
-        with connect("local") as cluster:
+        with connect("local") as ray:
             joined = time.perf_counter()
-            encoder = ClusterEncoder(cluster, recipe_of("default"))
+            encoder = ClusterEncoder(ray, recipe_of("default"))
             report["join_seconds"] = joined - started
             report["look_seconds"] = time.perf_counter() - joined
-            cluster.result(cluster.begin(os.getpid))
-            report["piece_ms"] = 1000 * median(lambda: cluster.result(cluster.begin(os.getpid)), 200)
+            piece = ray.remote(os.getpid)
+            report["piece_ms"] = 1000 * median(lambda: ray.get(piece.remote()), 200)
             here, there = in_turn(
                 lambda: model.encode_documents(texts[:LIST]), lambda: encoder.begin(texts[:LIST]).vectors(), 5
             )
@@ -60,9 +56,6 @@ def main() -> None:
                 lambda: index(Path(folder) / "together", docs, encoder),
                 2,
             )
-            shared = ClusterRunner(cluster, Recipe())
-            here, there = in_turn(lambda: evaluation(None), lambda: evaluation(shared), 2)
-            report["eval"] = {"here_seconds": here, "there_seconds": there}
         report["index"] = {"passages": FILES, "here_seconds": alone, "there_seconds": together}
         report["index"]["same_bytes"] = vectors(Path(folder) / "alone") == vectors(Path(folder) / "together")
     RESULTS.write_text(json.dumps(rounded(report), indent=1) + "\n")
@@ -100,11 +93,6 @@ def vectors(store: Path) -> list[tuple[str, bytes]]:
             for batch in engine.collection.iterate()
             for record in batch
         ]
-
-
-def evaluation(remote: ClusterRunner | None) -> None:
-    config = EvaluationConfig(["synthetic_clustered"], ["quick"], resamples=200)
-    evaluate_dataset(make_clustered(), config, remote=remote)
 
 
 def seconds(work: Callable[[], object]) -> float:

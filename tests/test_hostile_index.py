@@ -122,14 +122,6 @@ def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path
     assert attacker.requests == []
 
 
-def test_an_evaluation_in_a_strangers_folder_sends_nothing(attacker, victim, tmp_path, capsys):
-    """Data sets store no model that is loaded; the settings beside them are the way in."""
-    (victim / "dartboard.toml").write_text(f'ray = "{attacker.url.removeprefix("http://")}"\n')
-    command = ["eval", "--dataset", "synthetic_clustered", "--systems", "cosine", "--out", "report"]
-    assert main(command) == 1
-    assert attacker.requests == [] and "dartboard config --trust" in capsys.readouterr().err
-
-
 def test_programs_send_nothing(kind, attacker, victim, tmp_path):
     store = str(attacker.index(tmp_path / "theirs", kind))
     with Engine.open(store) as engine:
@@ -227,13 +219,13 @@ def test_a_folder_of_settings_is_not_the_users(attacker, victim, capsys):
         f'answer_model = "openai:m@{attacker.url}"',
         f'model = "openai:m@{attacker.url}"',
         'retriever = "splade:weights"',
-        'reranker = "cross-encoder:weights"',
+        'pair_scorer = "cross-encoder:weights"',
         'store = "postgresql://attacker.example/docs"',
         'ray = "attacker.example:6379"',
         'trust_models = "onnx:weights"',
     ):
         (victim / "dartboard.toml").write_text(f"k = 3\n{line}\n")
-        assert main(["ask", QUESTION]) == 1
+        assert main(["ask", QUESTION]) == 2
         said = capsys.readouterr().err
         assert f"sets {line.split()[0]} = " in said and "dartboard config --trust" in said
         assert main(["config", "--json"]) == 0
@@ -244,9 +236,11 @@ def test_a_folder_of_settings_is_not_the_users(attacker, victim, capsys):
         f'answer_model = "openai:m@{attacker.url}"',
     ):
         (victim / "dartboard.toml").write_text(f"[serve]\n{line}\n")
-        assert main(["serve", "--port", "0"]) == 1
+        assert main(["serve", "--port", "0"]) == 2
         assert f"sets [serve] {line.split()[0]} = " in capsys.readouterr().err
-    (victim / "dartboard.toml").write_text('k = 3\nreranker = "late-interaction"\nretriever = "hybrid:0.6"\n')
+    (victim / "dartboard.toml").write_text(
+        'k = 3\npair_scorer = "late-interaction"\nretriever = "hybrid:0.6"\n'
+    )
     assert main(["config", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"]["k"]["value"] == 3
     assert attacker.requests == []

@@ -22,7 +22,7 @@ DOORS = {
     "POST /context": (set(ContextRequest.model_fields), OVER_HTTP),
     "POST /explore": (set(ExploreRequest.model_fields), {**OVER_HTTP, "method": "it compares three"}),
     "explore()": (set(get_type_hints(SearchKeywords)), {}),
-    "dartboard search": ({field.name for field in fields(SearchFlags)}, INTERNAL),
+    "dartboard search": ({option.name for option in SearchFlags.parameters()}, INTERNAL),
 }
 
 

@@ -53,7 +53,7 @@ RUN_ELSEWHERE = {
     "mining.md": "mining/test_mining_document.py",
     "plugins.md": "test_plugins.py",
     "rerank.md": "api/test_rerank_clients.py",
-    "scaling.md": "cluster/test_index.py",
+    "scaling.md": "cluster/test_cluster.py",
 }
 """Pages whose Python runs in tests of their rooms."""
 

@@ -211,7 +211,7 @@ class Engines:
 
     def _scorer(self) -> PairScorer | None:
         """The cross-encoder of the settings, loaded once; None where each model's token vectors are used."""
-        named = self._settings.reranker
+        named = self._settings.pair_scorer
         if named in (None, "none", "late-interaction"):
             return None
         with self._lock:

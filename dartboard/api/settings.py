@@ -26,7 +26,7 @@ _SHARED = (
     "collection",
     "model",
     "retriever",
-    "reranker",
+    "pair_scorer",
     "answer_model",
     "answer_tokens",
     "trust_models",
@@ -45,7 +45,7 @@ class ServiceSettings:
     model: str | None = None
     """None: what each collection was made with."""
     retriever: str | None = None
-    reranker: str | None = None
+    pair_scorer: str | None = None
     """The pair scorer of ``crossencoder`` and ``hybrid``: late-interaction, which None means too, or
     cross-encoder:PATH. No request can name one."""
     trust_models: str = ""

@@ -1,7 +1,7 @@
 """The command ``dartboard``: its help, its version, and how it fails.
 
-Exit codes: 0 done, 1 failed, 2 asked for wrongly, 130 interrupted, 141 nobody reads on. Whatever
-goes wrong on purpose is one line on stderr, never a traceback.
+Exit codes: 0 done, 1 failed, 2 asked for wrongly, 130 interrupted. Whatever goes wrong on purpose is one line
+on stderr, never a traceback.
 """
 
 import os
@@ -13,6 +13,7 @@ import typer
 
 from dartboard.cli.ask import ask
 from dartboard.cli.calibrate import calibrate
+from dartboard.cli.common_options import Panels
 from dartboard.cli.console import forward_warnings
 from dartboard.cli.context import context
 from dartboard.cli.datasets import app as datasets
@@ -27,10 +28,11 @@ from dartboard.cli.mcp import mcp
 from dartboard.cli.mine import mine
 from dartboard.cli.search import search
 from dartboard.cli.serve import serve
-from dartboard.errors import DartboardError
+from dartboard.errors import ConfigError, DartboardError, InvalidInputError
+from dartboard.plain_text import clean
 from dartboard.version import __version__
 
-FAILED, MISUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base of all complaints about arguments, wherever this version of typer keeps it."""
@@ -38,23 +40,23 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 app = typer.Typer(
     name="dartboard", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
-app.command(short_help="Index files and folders.")(index)
-app.command(short_help="Ask an index a question.")(search)
-app.command(short_help="Print what a language model should read for a question.")(context)
-app.command(short_help="Get an answer with its sources from a language model.")(ask)
-app.command(short_help="Show what an index holds.")(stats)
-app.command(short_help="Remove chunks from an index.")(delete)
-app.command(short_help="Find duplicates, what causes them, and delete them.")(duplicates)
-app.command(short_help="Write a collection to one file.")(snapshot)
-app.command(short_help="Make a collection from a snapshot.")(restore)
-app.command(short_help="Check that everything works, and say how to mend it.")(doctor)
-app.command(short_help="Show every setting and where it comes from.")(config)
-app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
+app.command(cls=Panels, short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
+app.command(cls=Panels, short_help="Index files and folders.")(index)
+app.command(cls=Panels, short_help="Ask an index a question.")(search)
+app.command(cls=Panels, short_help="Print what a language model should read for a question.")(context)
+app.command(cls=Panels, short_help="Get an answer with its sources from a language model.")(ask)
+app.command(cls=Panels, short_help="Show what an index holds.")(stats)
+app.command(cls=Panels, short_help="Remove chunks from an index.")(delete)
+app.command(cls=Panels, short_help="Find duplicates, what causes them, and delete them.")(duplicates)
+app.command(cls=Panels, short_help="Write a collection to one file.")(snapshot)
+app.command(cls=Panels, short_help="Make a collection from a snapshot.")(restore)
+app.command(cls=Panels, short_help="Check that everything works, and say how to mend it.")(doctor)
+app.command(cls=Panels, short_help="Show every setting and where it comes from.")(config)
+app.command(cls=Panels, short_help="Estimate sigma from queries whose passages are known.")(calibrate)
 app.add_typer(datasets, name="datasets", short_help="List the data sets that are there; make synthetic ones.")
-app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)
-app.command(short_help="Serve an index over HTTP, with a playground.")(serve)
-app.command(short_help="Serve an index to language models, as tools (MCP).")(mcp)
+app.command("eval", cls=Panels, short_help="Compare systems on data sets whose answers are known.")(evaluate)
+app.command(cls=Panels, short_help="Serve an index over HTTP, with a playground.")(serve)
+app.command(cls=Panels, short_help="Serve an index to language models, as tools (MCP).")(mcp)
 app.add_typer(mine, short_help="Make a data set with proved labels from questions and a corpus.")
 app.add_typer(keys, short_help="Make, list and revoke the keys of the service.")
 
@@ -104,11 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with forward_warnings():
             code = app(arguments, prog_name="dartboard", standalone_mode=False)
+        sys.stdout.flush()
     except UsageError as error:
         return _complain(_usage_message(error), MISUSED)
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
+        return 0
+    except (ConfigError, InvalidInputError) as error:
+        return _complain(str(error), MISUSED)
     except (DartboardError, OSError) as error:
         return _complain(str(error), FAILED)
     except (typer.Abort, KeyboardInterrupt):
@@ -125,5 +130,5 @@ def _usage_message(error: Exception) -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"dartboard: {' '.join(message.split())}", file=sys.stderr)
+    print(f"dartboard: {clean(message)}", file=sys.stderr)
     return code

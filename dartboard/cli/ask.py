@@ -1,29 +1,31 @@
 """``dartboard ask``: an answer with numbered citations, by a language model over the passages picked."""
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dartboard.cli.common_options import (
+    INDEX,
+    OUTPUT,
     CollectionOption,
     JsonOption,
+    PairScorerOption,
     RetrieverOption,
     SearchFlags,
     StoreOption,
     TrustOption,
     configured,
-    naming_flags,
     opened,
     spelled_out,
 )
-from dartboard.cli.decompose import DecomposeFlags
+from dartboard.cli.console import messages, print_json, results, say, show, warn
+from dartboard.cli.decompose import DecomposeFlags, answer_writer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dartboard.answering import Answer, AnswerStream
+
+_ANSWER = "Answer"
 
 
 @spelled_out
@@ -36,29 +38,49 @@ def ask(
             "--model",
             "-m",
             metavar="SPEC",
+            rich_help_panel=_ANSWER,
             help="Who writes the answer: openai:MODEL@URL or gemini:MODEL[@URL]; by default answer_model.",
+        ),
+    ] = None,
+    answer_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel=_ANSWER,
+            help="Longest answer, in tokens; by default 4096.",
+            min=1,
+        ),
+    ] = None,
+    answer_timeout: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            rich_help_panel=_ANSWER,
+            help="Longest time for an answer; by default 600.",
+            min=1,
         ),
     ] = None,
     flags: SearchFlags,
     parts: DecomposeFlags,
-    answer_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
-    ] = None,
-    answer_timeout: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="Longest time for an answer; by default 600.", min=1),
-    ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream/--no-stream", help="Whether words are shown as they come.")
-    ] = True,
     store: StoreOption = None,
     collection: CollectionOption = None,
-    retriever: RetrieverOption = None,
     embedding_model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Embedding model; by default the one the index was made with."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=INDEX,
+            help="Embedding model; by default the one the index was made with.",
+        ),
     ] = None,
+    retriever: RetrieverOption = None,
+    pair_scorer: PairScorerOption = None,
     trust_model: TrustOption = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream/--no-stream", rich_help_panel=OUTPUT, help="Whether words are shown as they come."
+        ),
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Ask an index a question and get an answer with its sources.
@@ -77,8 +99,8 @@ def ask(
     \b
     Examples:
       dartboard ask "How do I rotate the keys?"
-      dartboard ask "What changed in retention?" --k 8 --filter 'kind = "markdown"'
-      dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
+      dartboard ask "What changed in retention?" --k 8 --where 'kind = "markdown"'
+      dartboard ask "Why 429?" --token-budget 3000 --json | jq -r .answer
       dartboard ask "Which of the two plans is cheaper for us?" --decompose
       dartboard ask "And on Windows?" --seen install.md#14514af63dd36342     # only what is new
     """
@@ -88,22 +110,18 @@ def ask(
         collection=collection,
         model=embedding_model,
         retriever=retriever,
-        **flags.settings,
+        pair_scorer=pair_scorer,
         answer_model=model,
         answer_tokens=answer_tokens,
         answer_timeout=answer_timeout,
     )
-    from dartboard.answering import AnswerError, answer_model
+    from dartboard.answering import AnswerError
     from dartboard.answering import ask as asked
 
-    settings = found.settings
-    writer = answer_model(
-        settings.answer_model,
-        max_output_tokens=settings.answer_tokens,
-        timeout=settings.answer_timeout,
-    )
-    with opened(found, trust=trust_model) as engine, naming_flags():
-        options = parts.options(question, flags.options(found), writer, show=not as_json)
+    searched = flags.options(found)
+    writer = answer_writer(found.settings)
+    with opened(found, trust=trust_model) as engine:
+        options = parts.options(question, searched, found.settings, show=not as_json)
         asking = asked(engine, question, writer, options)
     aloud = stream and not as_json
     try:
@@ -112,71 +130,63 @@ def ask(
         if asking.answer.text:
             _show(asking.answer, as_json=as_json, written=aloud)
         if isinstance(stop, KeyboardInterrupt):
-            print("dartboard: stopped: the answer is not complete", file=sys.stderr)
+            say("dartboard: stopped: the answer is not complete")
         raise
     _show(asking.answer, as_json=as_json, written=aloud)
 
 
 def _write(asking: "AnswerStream", name: str, *, aloud: bool) -> None:
     """Read the answer, and write it as it comes where that is wanted."""
-    from rich.text import Text
-
-    from dartboard.cli.console import messages, results
-
     results()  # characters that stdout cannot write are replaced from here on
-    waiting = messages().status(Text(f"Asking {name}"))
-    waiting.start()
     begun = False
-    try:
-        for piece in asking:
-            if piece and not begun:
+    with messages().status(f"Asking {name}") as waiting:
+        try:
+            for piece in filter(None, asking):
                 waiting.stop()
                 begun = True
-            if piece and aloud:
-                sys.stdout.write(piece)
+                if aloud:
+                    sys.stdout.write(piece)
+                    sys.stdout.flush()
+        finally:
+            if begun and aloud:
+                sys.stdout.write("\n")
                 sys.stdout.flush()
-    finally:
-        waiting.stop()
-        if begun and aloud:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
 
 
 def _show(answer: "Answer", *, as_json: bool, written: bool) -> None:
     """The answer, unless it was written already, and what it rests on."""
     if as_json:
-        print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
+        print_json(answer.to_json())
         return
-    from dartboard.cli.console import results, warn
-
     if answer.text and not written:
         print(answer.text)
-    _print_sources(results(), answer)
+    _print_sources(answer)
     for remark in _remarks(answer):
         warn(remark)
 
 
-def _print_sources(console: "Console", answer: "Answer") -> None:
+def _print_sources(answer: "Answer") -> None:
     """Cited passages by their numbers, with their first lines; the others by their place alone."""
-    from rich.text import Text
-
     from dartboard.answering.answer import NO_PASSAGES
     from dartboard.cli.passages import first_lines, title_line
 
     if answer.finish_reason == NO_PASSAGES:
-        console.print("Nothing found: the index is empty, or nothing in it matches. Nobody was asked.")
+        show("Nothing found: the index is empty, or nothing in it matches. Nobody was asked.")
         return
+    console = results()
     cited = [passage for passage in answer.passages if passage.number in answer.cited]
     others = [passage for passage in answer.passages if passage.number not in answer.cited]
-    if cited:
-        console.print(Text("\nSources", style="bold"))
-    for passage in cited:
-        console.print(title_line(f"[{passage.number}] ", passage.metadata, passage.chunk_id, console.width))
-        console.print(Text(first_lines(passage.text, console.width), style="dim"))
-    if others:
-        console.print(Text("\nNot cited" if cited else "\nPassages, none of them cited", style="bold"))
-    for passage in others:
-        console.print(title_line(f"[{passage.number}] ", passage.metadata, passage.chunk_id, console.width))
+    not_cited = "\nNot cited" if cited else "\nPassages, none of them cited"
+    for title, passages in (("\nSources", cited), (not_cited, others)):
+        if passages:
+            show(title, "bold")
+        for passage in passages:
+            console.print(
+                title_line(f"[{passage.number}] ", passage.metadata, passage.chunk_id, console.width),
+                soft_wrap=True,
+            )
+            if passages is cited:
+                show(first_lines(passage.text, console.width), "dim")
 
 
 def _remarks(answer: "Answer") -> list[str]:

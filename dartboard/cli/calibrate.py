@@ -1,6 +1,5 @@
 """``dartboard calibrate``: σ from labelled pairs or facets."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
@@ -9,13 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import CollectionOption, DataOption, DownloadOption, configured, opened
+from dartboard.cli.common_options import (
+    CollectionOption,
+    DataOption,
+    DownloadOption,
+    configured,
+    load_model,
+    opened,
+)
+from dartboard.cli.console import messages, print_json, progress, results, show
 from dartboard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from dartboard.calibration import Calibration, Estimate
     from dartboard.embeddings import EmbeddingModel
     from dartboard.retrievers.alpha_fit import AlphaFit
@@ -97,9 +101,7 @@ def calibrate(
       retriever = DartboardRetriever(config, model, calibration=Calibration.load("calibration.json"))
     """
     from dartboard import calibration as room
-    from dartboard.cli.common_options import load_model
-    from dartboard.cli.console import messages, results
-    from dartboard.datasets import load_dataset, progress_bar, with_redundancy
+    from dartboard.datasets import load_dataset, with_redundancy
     from dartboard.retrievers.hybrid import ALPHA
     from dartboard.stores.urls import without_password
 
@@ -107,7 +109,7 @@ def calibrate(
         with opened(configured(store=store, collection=collection)) as engine:
             engine.collection  # noqa: B018 - it has to be there
     model = load_model(messages())
-    with progress_bar() as listen:
+    with progress() as listen:
         loaded = load_dataset(dataset, data, model, progress=listen, fetch=download, paths=True)
         labelled = room.labelled_by(loaded)
         counted = room.measure_for(labelled, None if measure is None else measure.value)
@@ -140,13 +142,13 @@ def calibrate(
         _keep(found, fit, store, collection)
     if as_json:
         extra = {} if fit is None else {"alpha": asdict(fit) | {"wins": wins(fit)}}
-        print(json.dumps(asdict(found) | extra, indent=2))
+        print_json(asdict(found) | extra)
     else:
-        _draw(results(), found, loaded.name, out)
+        _draw(found, out)
         if fit is not None:
-            draw_alpha(results(), fit, ALPHA)
+            draw_alpha(fit, ALPHA)
         if store is not None:
-            results().print(f"Kept with {without_password(store)}.", soft_wrap=True, markup=False)
+            show(f"Kept with {without_password(store)}.")
 
 
 def _keep(found: "Calibration", fit: "AlphaFit | None", store: str, collection: str | None) -> None:
@@ -175,32 +177,43 @@ def _check_texts(dataset: "Dataset", option: str) -> None:
         )
 
 
-def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
+def _draw(found: "Calibration", out: Path | None) -> None:
     from dartboard.plain_text import counted
 
-    console.print(_fit(found.sigma))
+    _table(
+        ["", "estimate", "95 % interval", "from"], [["σ", *_known(found.sigma), f"{found.sigma.pairs} pairs"]]
+    )
     if found.missed:
-        console.print(
+        show(
             f"{counted(found.missed, 'pair')} more could not be used: the passage is not "
             f"among the {found.triage_k} nearest to its query. Many of them: labels or model are off."
         )
     if found.held_out:
         what = {"recall": f"recall@{found.k}", "facets": f"share of facets among {found.k} picks"}
-        title = f"{what[found.measure]} on held-out queries"
-        console.print(_trial(title, found))
-    console.print(f"Use [bold]{_CHOICES[found.kind].format(found)}[/bold]: {found.reason}.")
+        corpora = list(found.held_out["default"])
+        rows = [
+            [
+                kind,
+                *(f"{by_corpus[corpus]:.3f}" for corpus in corpora),
+                f"{found.p_value:.3f}" if kind == "sigma" else "",
+            ]
+            for kind, by_corpus in found.held_out.items()
+        ]
+        _table([f"{what[found.measure]} on held-out queries", *corpora, "p against the rule"], rows)
+    show(f"Use {_CHOICES[found.kind].format(found)}: {found.reason}.", "bold")
     if out is not None:
-        console.print(
+        show(
             f"Written to {out}. In Python: DartboardRetriever(…, calibration=Calibration.load({str(out)!r}))"
         )
 
 
-def _fit(fit: "Estimate") -> "Table":
+def _table(titles: list[str], rows: list[list[str]]) -> None:
     from rich.table import Table
 
-    table = Table("", "estimate", "95 % interval", "from", box=None, pad_edge=False, header_style="bold")
-    table.add_row("σ", *_known(fit), f"{fit.pairs} pairs")
-    return table
+    table = Table(*titles, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    results().print(table)
 
 
 def _known(fit: "Estimate") -> tuple[str, str]:
@@ -209,17 +222,6 @@ def _known(fit: "Estimate") -> tuple[str, str]:
         return "none", fit.interval
     wide = "" if fit.settled else "  (wide: few or contradictory pairs)"
     return f"{fit.value:.3g}", f"{fit.interval}{wide}"
-
-
-def _trial(title: str, found: "Calibration") -> "Table":
-    from rich.table import Table
-
-    corpora = list(found.held_out["default"])
-    table = Table(title, *corpora, "p against the rule", box=None, pad_edge=False, header_style="bold")
-    for kind, by_corpus in found.held_out.items():
-        p = f"{found.p_value:.3f}" if kind == "sigma" else ""
-        table.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora), p)
-    return table
 
 
 def fit_alpha_on(
@@ -249,15 +251,14 @@ def wins(fit: "AlphaFit") -> bool:
     return fit.gain[0] > 0
 
 
-def draw_alpha(console: "Console", fit: "AlphaFit", default: float) -> None:
+def draw_alpha(fit: "AlphaFit", default: float) -> None:
     """The fit and what to use, in two lines."""
     low, high = fit.interval
-    console.print(
+    show(
         f"α of a hybrid of embeddings and BM25: {fit.alpha:.2f} ({low:.2f} to {high:.2f}); {fit.metric} on "
-        f"held-out queries {fit.held_out:.3f}, with α = {default:.2f} {fit.default:.3f}",
-        soft_wrap=True,
+        f"held-out queries {fit.held_out:.3f}, with α = {default:.2f} {fit.default:.3f}"
     )
     if wins(fit):
-        console.print(f"Use [bold]--retriever hybrid:{fit.alpha:.2f}[/bold]: it wins on held-out queries.")
+        show(f"Use --retriever hybrid:{fit.alpha:.2f}: it wins on held-out queries.", "bold")
     else:
-        console.print(f"Use [bold]α = {default:.2f}[/bold], the default: the difference may be chance.")
+        show(f"Use α = {default:.2f}, the default: the difference may be chance.", "bold")

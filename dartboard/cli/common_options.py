@@ -1,30 +1,33 @@
 """Options that several commands share, one by one and in groups, and the engine that they open.
 
-typer reads the options of a command from the parameters of its function. A group is a frozen dataclass whose
-fields are annotated as such parameters are; a command that is :func:`spelled_out` takes it as one parameter,
-and typer is shown the fields in its place. Groups without slots hand all their options on with ``vars``.
+typer reads the options of a command from the parameters of its function. A group is a dataclass whose fields
+are annotated as such parameters are, or :class:`SearchFlags`, whose options are those that
+:class:`~dartboard.search_options.SearchOptions` declares. A command that is :func:`spelled_out` takes a group
+as one parameter, and typer is shown its options in its place.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
-from dartboard.wrong_names import renamed
+from dartboard.search_options import MOST_EACH, TRIAGE, Option, SearchOptions, declared_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from dartboard.embeddings import EmbeddingModel
     from dartboard.engine import Configured, Engine
-    from dartboard.search_options import SearchOptions
     from dartboard.stores import Store
 
+INDEX, OUTPUT = "Index", "Output"
+"""Panels of the help, beside those of search options."""
 
 StoreOption = Annotated[
     str | None,
@@ -32,17 +35,26 @@ StoreOption = Annotated[
         "--store",
         "-s",
         metavar="URL",
+        rich_help_panel=INDEX,
         help="Where the index lives: a file path, postgresql://… or milvus://…; by default index.dartboard.",
     ),
 ]
 CollectionOption = Annotated[
-    str | None, typer.Option("--collection", "-c", metavar="NAME", help="The collection in the store.")
+    str | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="NAME",
+        rich_help_panel=INDEX,
+        help="The collection in the store, where it holds several.",
+    ),
 ]
 ModelOption = Annotated[
     str | None,
     typer.Option(
         "--model",
         metavar="NAME",
+        rich_help_panel=INDEX,
         help="Embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
     ),
 ]
@@ -52,23 +64,26 @@ RetrieverOption = Annotated[
         "--retriever",
         "-r",
         metavar="NAME",
+        rich_help_panel=INDEX,
         help="Who finds candidates: hybrid, dense, bm25, colbert, splade:PATH, rrf:dense,bm25 …; "
         "by default the one the index was made with.",
     ),
 ]
-RerankerOption = Annotated[
+PairScorerOption = Annotated[
     str | None,
     typer.Option(
-        "--reranker",
+        "--pair-scorer",
         metavar="NAME",
-        help="Who reads the question together with each candidate: late-interaction, cross-encoder:PATH, "
-        "or none, which is the default.",
+        rich_help_panel=INDEX,
+        help="Who reads the question together with each candidate, for better answers in more time: "
+        "late-interaction, cross-encoder:PATH, or none, which is the default.",
     ),
 ]
 TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust-model",
+        rich_help_panel=INDEX,
         help="From now on, use the model and the retriever that this index names, also where they come from "
         "elsewhere or get the questions. Needed for an index that others made.",
     ),
@@ -83,7 +98,7 @@ DownloadOption = Annotated[
     bool,
     typer.Option("--download", help="Fetch a public data set that is not in the folder; some are large."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON for programs.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,268 +114,155 @@ class IndexOptions:
     @property
     def settings(self) -> dict[str, str | None]:
         """Those that are settings."""
-        return {
-            "store": self.store,
-            "collection": self.collection,
-            "model": self.model,
-            "retriever": self.retriever,
-        }
+        return {name: value for name, value in vars(self).items() if name != "trust_model"}
 
 
-MOST = 1000
-"""Candidates that a selection takes."""
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions(IndexOptions):
+    """The same for a command that asks the index."""
+
+    pair_scorer: PairScorerOption = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_METAVARS = {
+    "also": "QUESTION",
+    "weights": "N,N,…",
+    "method": "NAME",
+    "sigma": "auto|NUMBER",
+    "reranker": "NAME",
+    "where": "FILTER",
+    "source_field": "FIELD",
+    "max_per": "FIELD=N",
+    "prefer": "FIELD",
+    "tokenizer": "NAME",
+    "must_include": "ID",
+    "exclude": "ID",
+    "seen": "ID",
+}
+
+
 class SearchFlags:
-    """How many passages, of which candidates, and who picks them; numbers that make sense together.
+    """The options of a search as they were given on the command line; what was not given is left out."""
 
-    A field has the name of the option of :class:`~dartboard.search_options.SearchOptions` that it sets,
-    whatever its flag is called, and is None where it is not given: a new option is one more field.
-    """
+    without: ClassVar[frozenset[str]] = frozenset({"sigma_min"})
+    """Options that the command line has not."""
 
-    k: Annotated[
-        int | None, typer.Option("--k", "-k", metavar="N", help="How many passages; by default 5.")
-    ] = None
-    token_budget: Annotated[
-        int | None,
-        typer.Option(
-            "--tokens", "-t", metavar="N", help="As many passages as fit into N tokens, instead of --k."
-        ),
-    ] = None
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            metavar="NAME",
-            help="Whose tokens --tokens counts: an encoding or model of tiktoken (cl100k_base, gpt-4o), or a "
-            "tokenizer.json; by default the embedding model's.",
-        ),
-    ] = None
-    offset: Annotated[
-        int | None,
-        typer.Option(
-            "--offset", metavar="N", help="Leave out the first N picks: --k 5 --offset 5 is page 2."
-        ),
-    ] = None
-    also: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--also", "-a", metavar="QUESTION", help="A further question, answered together; may be repeated."
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights", metavar="N,N,…", help="How much QUERY and each --also count; equal by default."
-        ),
-    ] = None
-    seen: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--seen",
-            metavar="ID",
-            help="A chunk that the reader has already, by its id (--explain shows it): only what adds to it "
-            "is picked; may be repeated.",
-        ),
-    ] = None
-    where: Annotated[
-        str | None,
-        typer.Option(
-            "--filter", "-f", metavar="FILTER", help="Only chunks whose metadata match, e.g. 'year >= 2020'."
-        ),
-    ] = None
-    must_include: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--must-include", metavar="ID", help="A chunk that is picked first, by its id; may be repeated."
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", metavar="ID", help="A chunk that is left out, by its id; may be repeated."),
-    ] = None
-    min_similarity: Annotated[
-        float | None,
-        typer.Option(
-            "--min-similarity", metavar="N", help="Leave out chunks less similar to QUERY (cosine)."
-        ),
-    ] = None
-    min_gain_share: Annotated[
-        float | None,
-        typer.Option(
-            "--min-gain-share",
-            metavar="N",
-            help="Stop once a passage adds less than this share of what the first added, 0 to 1.",
-        ),
-    ] = None
-    relevance_below: Annotated[
-        float | None,
-        typer.Option(
-            "--relevance-below",
-            metavar="N",
-            help="Once no passage gains this share, 0.0125 by default, go on with the most relevant ones.",
-        ),
-    ] = None
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="Who picks: dartboard (the default), mmr, top_k, near_duplicate_filter.",
-        ),
-    ] = None
-    sigma: Annotated[
-        str | None,
-        typer.Option(
-            "--sigma",
-            metavar="auto|NUMBER",
-            help="Spread of a question around what it means, 0.00001 to 10; auto by default.",
-        ),
-    ] = None
-    triage_k: Annotated[
-        int | None,
-        typer.Option("--triage", metavar="N", help="How many candidates to pick from; by default 100."),
-    ] = None
-    reranker: RerankerOption = None
-    max_per_source: Annotated[
-        int | None,
-        typer.Option("--max-per-source", metavar="N", help="At most N passages from one document."),
-    ] = None
-    source_field: Annotated[
-        str | None,
-        typer.Option(
-            "--source-field",
-            metavar="FIELD",
-            help="The metadata field that --max-per-source counts; by default source.",
-        ),
-    ] = None
-    max_per: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--max-per",
-            metavar="FIELD=N",
-            help="At most N passages that agree in a metadata field, e.g. author=2; may be repeated.",
-        ),
-    ] = None
-    prefer: Annotated[
-        str | None,
-        typer.Option(
-            "--prefer",
-            metavar="FIELD",
-            help="Of near-duplicates, show the one with the largest value of a metadata field, e.g. version.",
-        ),
-    ] = None
+    def __init__(self, **given: Any) -> None:
+        self.given = {name: _parsed(name, text) for name, text in given.items() if text}
 
-    def __post_init__(self) -> None:
-        if self.k is not None and self.token_budget is not None:
-            raise typer.BadParameter("--k and --tokens exclude each other: give one of them")
-        if self.k is not None and not 1 <= self.k <= MOST:
-            raise typer.BadParameter(f"--k must be in 1 to {MOST}, got {self.k}")
-        for name in ("token_budget", "max_per_source"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise typer.BadParameter(f"{_flag(name)} must be 1 or more, got {value}")
-        least = max(1, self.k or 0)
-        if self.triage_k is not None and not least <= self.triage_k <= MOST:
-            raise typer.BadParameter(
-                f"--triage must be in {least} (as many as --k) to {MOST}, got {self.triage_k}"
-            )
+    @classmethod
+    def parameters(cls) -> Iterator[Parameter]:
+        """What typer is shown: each option under its own name, with its further flags."""
+        for name, option in declared_options().items():
+            if name not in cls.without:
+                many = name in ("also", "seen", "must_include", "exclude", "max_per")
+                kind: Any = list[str] | None if many else str | None
+                yield Parameter(
+                    name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, _flag(option)]
+                )
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the environment and a file may say as well, by the names of settings."""
-        return {name: getattr(self, name) for name in ("method", "k", "sigma", "triage_k", "reranker")}
-
-    def options(self, found: "Configured") -> "SearchOptions":
-        """What to search for, with the settings that were found."""
-        from dartboard.errors import ConfigError
-        from dartboard.search_options import SearchOptions
-
-        settings = found.settings
-        chosen = found.sources["triage_k"] == "flag"
-        asked = {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "k": None if self.token_budget is not None else settings.k,
-            "method": settings.method,
-            "sigma": settings.sigma,
-            "triage_k": settings.triage_k if chosen else max(settings.triage_k, settings.k),
-            "reranker": found.reranker_type,
-            "weights": _weights(self.weights),
-            "max_per": _caps(self.max_per),
-        }
-        with naming_flags():
-            try:
-                return SearchOptions(**{name: value for name, value in asked.items() if value is not None})
-            except ConfigError as error:  # it begins with the name of the option
-                name = str(error).partition(" ")[0]
-                if asked.get(name) is None or name in self.settings:
-                    raise
-                raise typer.BadParameter(_in_flags(str(error))) from error
+    def options(self, found: "Configured", **defaults: Any) -> SearchOptions:
+        """What to search for: flags, then ``defaults``, then the settings that were chosen."""
+        if "k" in self.given and "token_budget" in self.given:
+            raise typer.BadParameter("--k and --token-budget exclude each other: give one of them")
+        asked = {**defaults, **self.given}
+        if "tokenizer" in asked and "token_budget" not in asked:
+            raise typer.BadParameter("--tokenizer counts the tokens of --token-budget: give both")
+        for name in ("k", "method", "sigma", "triage_k"):
+            if (value := found.chosen(name)) is not None and not (name == "k" and "token_budget" in asked):
+                asked.setdefault(name, value)
+        if isinstance(asked.get("k"), int):
+            asked.setdefault("triage_k", min(MOST_EACH, max(TRIAGE, asked["k"])))
+        asked.setdefault("reranker", found.reranker_type)
+        return SearchOptions(**asked)
 
 
-def _weights(text: str | None) -> list[float] | None:
+class ContextFlags(SearchFlags):
+    """The same for a context, whose length is a number of tokens."""
+
+    without = SearchFlags.without | {"k", "offset"}
+
+
+def _flag(option: Option) -> Any:
+    own = f"--{option.name.replace('_', '-')}"
+    limits = ""
+    if option.low is not None:
+        limits = f" From {option.low:g}" + (f" to {option.high:g}." if option.high is not None else ".")
+    return typer.Option(
+        own,
+        *(flag for flag in option.names.flags if flag != own),
+        metavar=_METAVARS.get(option.name, "N"),
+        help=option.help + limits,
+        rich_help_panel=option.names.panel,
+    )
+
+
+def _parsed(name: str, text: Any) -> Any:
+    """A number where it is one; what it is otherwise, the options of a search judge."""
+    if name == "weights":
+        return _weights(text)
+    if name == "max_per":
+        return _caps(text)
+    if declared_options()[name].low is None:
+        return text
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _weights(text: str) -> list[float]:
     """``2,1`` as numbers."""
-    if text is None:
-        return None
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise typer.BadParameter(f"--weights are numbers such as 2,1, got {text!r}") from None
 
 
-def _caps(given: Sequence[str] | None) -> dict[str, int] | None:
+def _caps(given: Sequence[str]) -> dict[str, int]:
     """``["author=2"]`` as a cap by field."""
     caps = {}
-    for one in given or ():
+    for one in given:
         field, equals, most = one.rpartition("=")
         if not equals or not field or not most.strip().isdecimal():
             raise typer.BadParameter(f"--max-per is a field and a number, such as author=2, got {one!r}")
         caps[field.strip()] = int(most)
-    return caps or None
+    return caps
 
 
-def _flag(name: str) -> str:
-    """What a field of :class:`SearchFlags` is called on the command line."""
-    option = get_type_hints(SearchFlags, include_extras=True)[name].__metadata__[0]
-    # typer keeps the first flag, which stands where other calls have the default, as the default
-    return option.default if isinstance(option.default, str) else f"--{name.replace('_', '-')}"
+class Panels(TyperCommand):
+    """A command whose help lists options in panels, in the order in which these first occur."""
 
-
-def _in_flags(message: str) -> str:
-    """A message of the library, with options called by their flags."""
-    return renamed(message, {field.name: _flag(field.name) for field in fields(SearchFlags)})
-
-
-@contextmanager
-def naming_flags() -> Iterator[None]:
-    """What the library says against options of a search, with the names of their flags."""
-    from dartboard.errors import ConfigError, InvalidInputError
-
-    try:
-        yield
-    except (ConfigError, InvalidInputError) as error:
-        if type(error) not in (ConfigError, InvalidInputError):  # others have messages of their own
-            raise
-        raise type(error)(_in_flags(str(error))) from error
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write each panel as a section."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+        for title, records in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
     """The command, as typer needs it: each group among its parameters is spelled out, in its place."""
-    groups: dict[str, type[Any]] = {}
+    groups: dict[str, tuple[Any, list[Parameter]]] = {}
     shown: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         kind: Any = parameter.annotation
-        if isinstance(kind, type) and is_dataclass(kind):
-            groups[parameter.name] = kind
-            shown += _options(kind)
+        if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, SearchFlags)):
+            options = list(_options(kind) if is_dataclass(kind) else kind.parameters())
+            groups[parameter.name] = (kind, options)
+            shown += options
         else:
             shown.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
 
     @wraps(command)
     def called(**given: Any) -> None:
         made = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
+            name: group(**{option.name: given.pop(option.name) for option in options})
+            for name, (group, options) in groups.items()
         }
         command(**given, **made)
 
@@ -368,15 +270,15 @@ def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _options(group: type[Any]) -> Iterator[Parameter]:
-    """The fields of a group as parameters."""
+def _options(group: Any) -> Iterator[Parameter]:
+    """The fields of a dataclass as parameters; one without a default is required."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         default = Parameter.empty if field.default is MISSING else field.default
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
 
 
-def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Configured":
+def configured(options: dict[str, str] | None = None, /, **flags: Any) -> "Configured":
     """Settings from flags, environment and file, in that order.
 
     ``options`` are the names of options that are not called like their setting.
@@ -421,11 +323,11 @@ def opened(
 
 def say_trusted(store: "Store", collections: "Sequence[str]") -> None:
     """Confirm what collections name, and say what that means."""
-    from dartboard.cli.console import messages
+    from dartboard.cli.console import say
     from dartboard.engine.trust import trust_stored
 
     for line in trust_stored(store, collections):
-        messages().print(line, soft_wrap=True, markup=False)
+        say(line)
 
 
 def trust_index(url: str, collection: str | None = None) -> None:

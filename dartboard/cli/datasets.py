@@ -1,17 +1,16 @@
 """``dartboard datasets``: what there is to measure retrieval with."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import DataOption
+from dartboard.cli.common_options import DataOption, JsonOption
+from dartboard.cli.console import print_json, results, show, warn
+from dartboard.plain_text import clean
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dartboard.datasets.catalogue import DatasetInfo
 
 
@@ -23,7 +22,7 @@ app = typer.Typer(invoke_without_command=True)
 def datasets(
     context: typer.Context,
     data: DataOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, not a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the data sets that are there, with their sizes.
 
@@ -57,11 +56,9 @@ def datasets(
         raise typer.BadParameter(f"--data {root} is no folder: give the one that holds the data sets")
     found = list_datasets(root)
     if as_json:
-        print(json.dumps({"data": str(root), "datasets": [info.as_dict() for info in found]}, indent=2))
+        print_json({"data": str(root), "datasets": [info.as_dict() for info in found]})
         return
-    from dartboard.cli.console import results, warn
-
-    _draw(results(), found, root)
+    _draw(found, root)
     for info in found:
         if info.problem:
             warn(info.problem)
@@ -82,7 +79,6 @@ def make(
       dartboard datasets make synthetic_query_focused --out focused
       dartboard datasets make synthetic_adversarial --out adversarial --seed 7
     """
-    from dartboard.cli.console import results
     from dartboard.datasets import make_adversarial, make_clustered, make_query_focused, write_beir
     from dartboard.datasets.beir import as_text, write_vectors
     from dartboard.datasets.synthetic import SyntheticDatasetConfig
@@ -100,14 +96,13 @@ def make(
     made = makers[name]()
     write_beir(as_text(made), out)
     write_vectors(made, out)
-    results().print(f"{len(made.chunks)} passages, {len(made.queries)} queries: {out}", soft_wrap=True)
+    show(f"{len(made.chunks)} passages, {len(made.queries)} queries: {out}")
 
 
-def _draw(console: "Console", found: "Sequence[DatasetInfo]", root: Path) -> None:
+def _draw(found: "Sequence[DatasetInfo]", root: Path) -> None:
     """A line a data set, in 80 columns, then where they were looked for."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("data set", style="bold", no_wrap=True)
@@ -117,14 +112,14 @@ def _draw(console: "Console", found: "Sequence[DatasetInfo]", root: Path) -> Non
     table.add_column("splits", overflow="fold")
     for info in found:
         table.add_row(
-            Text(info.name),
+            clean(info.name),
             info.format,
             _size(info, info.num_chunks),
             _size(info, info.num_queries),
-            Text(", ".join(info.splits)),
+            clean(", ".join(info.splits)),
         )
-    console.print(table)
-    console.print(Text(_where(found, root)), soft_wrap=True)
+    results().print(table)
+    show(_where(found, root))
 
 
 def _size(info: "DatasetInfo", count: int) -> str:

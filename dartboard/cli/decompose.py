@@ -7,6 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from dartboard.answering import AnswerModel
+    from dartboard.engine.settings import Settings
     from dartboard.search_options import SearchOptions
 
 
@@ -18,32 +19,43 @@ class DecomposeFlags:
         bool,
         typer.Option(
             "--decompose",
+            rich_help_panel="Search",
             help="Let the language model (answer_model) split the question into parts, as --also has them.",
         ),
     ] = False
     parts: Annotated[
-        int, typer.Option("--parts", metavar="N", help="At most so many parts.", min=1, max=8)
+        int,
+        typer.Option(
+            "--parts", metavar="N", rich_help_panel="Search", help="At most so many parts.", min=1, max=8
+        ),
     ] = 4
 
     def options(
-        self, question: str, options: "SearchOptions", model: "AnswerModel", *, show: bool
+        self, question: str, options: "SearchOptions", settings: "Settings", *, show: bool
     ) -> "SearchOptions":
         """The options with the parts, which are shown on stderr; a model that gives none is a warning."""
         if not self.decompose:
             return options
-        from rich.text import Text
-
         from dartboard.answering import decomposed
-        from dartboard.cli.console import messages, warn
+        from dartboard.cli.console import messages, say, warn
 
-        console = messages()
-        with console.status(Text(f"Asking {model.name} for the parts of the question")):
-            found, problem = decomposed(model, question, options, self.parts)
+        writer = answer_writer(settings)
+        with messages().status(f"Asking {writer.name} for the parts of the question"):
+            found, problem = decomposed(writer, question, options, self.parts)
         parts = found.also[len(options.also) :]
         if problem:
             warn(f"{problem}; searching for the question alone")
         elif show:
-            listed = [f"  {number}. {part}" for number, part in enumerate(parts, start=1)]
-            head = "Sub-questions:" if parts else "The question has one part only."
-            console.print(Text("\n".join([head, *listed])), soft_wrap=True)
+            say("Sub-questions:" if parts else "The question has one part only.")
+            for number, part in enumerate(parts, start=1):
+                say(f"  {number}. {part}")
         return found
+
+
+def answer_writer(settings: "Settings") -> "AnswerModel":
+    """The language model of the settings; an error where there is none."""
+    from dartboard.answering import answer_model
+
+    return answer_model(
+        settings.answer_model, max_output_tokens=settings.answer_tokens, timeout=settings.answer_timeout
+    )

@@ -1,41 +1,26 @@
 """``dartboard doctor``: what works here, and how to mend what does not."""
 
-import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
+from dartboard.cli.console import print_json, results, show
 from dartboard.cli.doctor_plugins import PluginStatus, check_plugins
 from dartboard.errors import install_command
-from dartboard.plain_text import counted
+from dartboard.plain_text import clean, counted
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, Engine
 
-_EXTRAS = {
-    "search": ("faiss-cpu", "PyStemmer"),
-    "docs": ("pypdf", "python-docx", "lxml"),
-    "postgres": ("psycopg", "pgvector"),
-    "milvus": ("pymilvus",),
-    "torch": ("sentence-transformers",),
-    "eval": ("matplotlib", "pyyaml"),
-    "serve": ("fastapi", "uvicorn"),
-    "langchain": ("langchain-core",),
-    "llama-index": ("llama-index-core",),
-    "haystack": ("haystack-ai",),
-    "mcp": ("mcp",),
-    "ray": ("ray",),
-    "pandas": ("pandas",),
-    "tiktoken": ("tiktoken",),
-    "vocab": ("wordfreq", "faiss-cpu"),
-}
+_FOR_DEVELOPERS = frozenset({"site", "bench", "peers", "dev"})
 
 State = Literal["ok", "note", "wrong"]
 
@@ -63,28 +48,27 @@ def doctor(
     """
     from rich.text import Text
 
-    from dartboard.cli.console import results
-
     plugins = check_plugins()
     settings = configured(store=store, collection=collection, model=model)
     found = list(examine(settings, plugins))
     wrong = any(finding.state == "wrong" for finding in found)
     if as_json:
         facts = {"ok": not wrong, "findings": [asdict(finding) for finding in found]}
-        print(json.dumps(facts | {"plugins": [asdict(plugin) for plugin in plugins]}, indent=2))
+        print_json(facts | {"plugins": [asdict(plugin) for plugin in plugins]})
     else:
-        console = results()
         for finding in found:
             mark, style = {
                 "ok": ("ok   ", "green"),
                 "note": ("note ", "yellow"),
                 "wrong": ("WRONG", "bold red"),
             }[finding.state]
-            line = Text(mark, style=style).append(f" {finding.what}: {finding.found}", style="default")
-            console.print(line, soft_wrap=True)
+            line = Text(mark, style=style).append(
+                " " + clean(f"{finding.what}: {finding.found}"), style="default"
+            )
+            results().print(line, soft_wrap=True)
             if finding.mend:
-                console.print(Text(f"      {finding.mend}"), soft_wrap=True)
-        console.print("Something is wrong: see above." if wrong else "Everything that is needed works.")
+                show(f"      {finding.mend}")
+        show("Something is wrong: see above." if wrong else "Everything that is needed works.")
     if wrong:
         raise typer.Exit(1)
 
@@ -109,7 +93,7 @@ def _installation() -> Iterator[Finding]:
 
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("dartboard", "ok", f"{__version__} on Python {python}")
-    for extra, packages in _EXTRAS.items():
+    for extra, packages in _extras().items():
         missing, there = [], []
         for package in packages:
             try:
@@ -117,14 +101,21 @@ def _installation() -> Iterator[Finding]:
             except PackageNotFoundError:
                 missing.append(package)
         if missing:
-            yield Finding(
-                f"extra {extra}",
-                "note",
-                f"not installed ({', '.join(missing)})",
-                install_command(extra),
-            )
+            lacking = f"not installed ({', '.join(missing)})"
+            yield Finding(f"extra {extra}", "note", lacking, install_command(extra))
         else:
             yield Finding(f"extra {extra}", "ok", ", ".join(there))
+
+
+def _extras() -> dict[str, list[str]]:
+    """What each extra for users requires here, as the installed package declares it."""
+    found: dict[str, list[str]] = {}
+    for requirement in requires("dartboard") or ():
+        package, _, marker = requirement.partition(";")
+        name = re.fullmatch(r"\s*extra == ['\"]([\w-]+)['\"]\s*", marker)
+        if name and name[1] not in _FOR_DEVELOPERS:
+            found.setdefault(name[1], []).append(re.split(r"[^\w.-]", package)[0])
+    return found
 
 
 def _plugin(status: PluginStatus) -> Finding:

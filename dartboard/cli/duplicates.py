@@ -1,6 +1,5 @@
 """``dartboard duplicates``: how redundant a corpus is, and how to clean it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import IndexOptions, JsonOption, configured, opened, spelled_out
+from dartboard.cli.common_options import (
+    IndexOptions,
+    JsonOption,
+    configured,
+    load_model,
+    opened,
+    spelled_out,
+)
+from dartboard.cli.console import Listener, messages, print_json, progress, results, say, show
+from dartboard.plain_text import clean, counted, shortened
 
 if TYPE_CHECKING:
     from dartboard.duplicates import Deletion, DuplicateReport
-    from dartboard.duplicates.corpus import Listener
     from dartboard.engine import Configured, Engine
     from dartboard.stores import Collection
 
@@ -132,31 +139,42 @@ def duplicates(
     if undo:
         with opened(found, read_only=False, trust=target.trust_model) as engine:
             back, left = undo_deletion(engine.collection, undo)
-        print(f"{back} chunks are back; {left} were there already and were left as they are.")
+        show(f"{counted(back, 'chunk')} back; {left} were there already and were left as they are.")
         return
     fields = [*(field or ()), *([newest_by] if newest_by else ())]
-    with _source(found, path, vectors=not no_vectors, write=yes, trust=target.trust_model) as engine:
-        with _progress() as listen:
-            report = engine.duplicates(
-                queries=asked, similarity=similarity, vectors=not no_vectors, fields=fields, listen=listen
-            )
-            plan = None
-            if delete:
-                plan = plan_deletion(report, keep=keep or "first", by=by or "text", newest_by=newest_by)  # type: ignore[arg-type]
-            elif to is not None:
-                plan = plan_size(report, to, listen=listen)
+    with (
+        progress() as bar,
+        _source(found, path, bar, vectors=not no_vectors, write=yes, trust=target.trust_model) as engine,
+    ):
+
+        def listen(step: str, done: int, total: int) -> None:
+            bar(step.capitalize(), done, total)
+
+        report = engine.duplicates(
+            queries=asked, similarity=similarity, vectors=not no_vectors, fields=fields, listen=listen
+        )
+        plan = None
+        if delete:
+            plan = plan_deletion(report, keep=keep or "first", by=by or "text", newest_by=newest_by)  # type: ignore[arg-type]
+        elif to is not None:
+            plan = plan_size(report, to, listen=listen)
         if out:
             out.write_text(report.to_html(), encoding="utf-8")
         lost = _lost(plan, engine.collection) if plan else {}
         gone, file = None, undo_to or Path(f"deleted-{datetime.now():%Y%m%d-%H%M%S}.snapshot")
         if plan and yes:
-            gone = _delete(plan, engine.collection, file)
+            try:
+                gone = plan.delete(engine.collection, file, listen=listen)
+            except KeyboardInterrupt:
+                if file.exists():
+                    say(f"Stopped. Bring back what was deleted: dartboard duplicates --undo {file}")
+                raise
     if as_json:
         facts = report.to_json()
         if plan is not None:
             facts["deletion"] = {"planned": dict(plan.kept), "deleted": gone}
             facts["deletion"] |= {"undo": str(file)} if gone else {}
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(facts)
         return
     _draw(report, out)
     if plan is not None:
@@ -166,7 +184,6 @@ def duplicates(
 def _lost(plan: "Deletion", collection: "Collection") -> dict[str, str]:
     """For the first chunks of a plan, the words that the chunk kept for them does not have there."""
     from dartboard.duplicates.report import word_diff
-    from dartboard.plain_text import shortened
 
     found = {}
     for id, kept in list(plan.kept.items())[:_SHOWN]:
@@ -191,124 +208,72 @@ def _lines(path: Path) -> list[str]:
 
 @contextmanager
 def _source(
-    found: "Configured", path: Path | None, *, vectors: bool, write: bool, trust: bool
+    found: "Configured", path: Path | None, bar: Listener, *, vectors: bool, write: bool, trust: bool
 ) -> "Iterator[Engine]":
     """The index, or the files at ``path`` as one in memory."""
     if path is None:
         with opened(found, read_only=not write, trust=trust) as engine:
             yield engine
         return
-    from dartboard.cli.common_options import load_model
-    from dartboard.cli.console import messages
-    from dartboard.cli.index import progress
+    from dartboard.cli.index import by_bytes, say_left_out
     from dartboard.duplicates.corpus import collect_texts
     from dartboard.engine import Engine, index_paths
-    from dartboard.plain_text import clean
     from dartboard.stores.memory import MemoryStore
 
     store = MemoryStore()
     if vectors:
         chosen = found.chosen("model")
         engine = Engine(store, model=chosen or load_model(messages()), retriever=found.chosen("retriever"))
-        with progress() as listen:
-            problems = index_paths(engine, path, listen=listen).problems
+        say_left_out(index_paths(engine, path, listen=by_bytes(bar)).problems)
     else:
-        with _progress() as told:
-            problems = collect_texts(store, path, listen=told)
+        say_left_out(collect_texts(store, path, listen=bar))
         engine = Engine(store)
-    for problem in problems[:_SHOWN]:
-        messages().print(clean(f"left out: {problem.source} {problem.reason}"), soft_wrap=True, markup=False)
-    if len(problems) > _SHOWN:
-        messages().print(f"left out: {len(problems) - _SHOWN} more")
     yield engine
-
-
-@contextmanager
-def _progress() -> "Iterator[Listener]":
-    """A bar for each step on a terminal; elsewhere nothing."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    from dartboard.cli.console import messages
-
-    console = messages()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    task = bar.add_task("Reading", total=None)
-
-    def listen(step: str, done: int, total: int) -> None:
-        bar.update(task, description=step.capitalize(), completed=done, total=total or None)
-
-    with bar:
-        yield listen
-
-
-def _delete(plan: "Deletion", collection: "Collection", file: Path) -> list[str]:
-    from dartboard.cli.console import messages
-
-    try:
-        with _progress() as listen:
-            return plan.delete(collection, file, listen=listen)
-    except KeyboardInterrupt:
-        if file.exists():
-            messages().print(f"Stopped. Bring back what was deleted: dartboard duplicates --undo {file}")
-        raise
 
 
 def _draw(report: "DuplicateReport", out: Path | None) -> None:
     from rich.text import Text
 
-    from dartboard.cli.console import results
+    from dartboard.cli.passages import other_version
     from dartboard.duplicates.html_report import KINDS
-    from dartboard.plain_text import clean, counted, shortened
 
-    console = results()
-    console.print(report.answer(), style="bold", soft_wrap=True, markup=False)
+    show(report.answer(), "bold")
     for said in report.counts():
-        console.print(said, soft_wrap=True, markup=False)
+        show(said)
     for name, pairs in report.causes.items():
         for one, other, count in pairs[:_SHOWN]:
             between = f"within {one}" if one == other else f"{one} and {other}"
-            console.print(
-                clean(f"{name}: {between} share {counted(count, 'group')}"), soft_wrap=True, markup=False
-            )
+            show(clean(f"{name}: {between} share {counted(count, 'group')}"))
+    sources = report.causes.get("source", ())
+    if 2 * sum(count for one, other, count in sources if other_version(one, other)) > len(report.groups):
+        show('Most are versions of one document; to see the newest: dartboard search "…" --prefer source')
     for group in report.groups[:_SHOWN]:
-        console.print(f"\n{len(group.ids):,} chunks, {KINDS[group.kind]}:", markup=False)
+        show(f"\n{counted(len(group.ids), 'chunk')}, {KINDS[group.kind]}:")
         first, *others = group.examples
-        console.print(f"  {clean(first['place'])}: {shortened(first['text'], _LONGEST_TEXT)}", markup=False)
+        show(f"  {clean(first['place'])}: {shortened(first['text'], _LONGEST_TEXT)}")
         for example in others[:_SHOWN]:
             line = Text(f"  {clean(example['place'])}: ")
             changes = [part for part in example["diff"] if part[0] != "same"]
             for kind, words in changes[:_SHOWN]:
                 style = "red strike" if kind == "removed" else "green"
                 line.append(f"{'-' if kind == 'removed' else '+'}{shortened(words, 80)} ", style)
-            console.print(line if changes else line.append("the same words", "dim"))
+            results().print(line if changes else line.append("the same words", "dim"), soft_wrap=True)
     if out:
-        console.print(f"\nWritten to {out}.", markup=False, soft_wrap=True)
+        show(f"\nWritten to {out}.")
 
 
 def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path, lost: "Mapping[str, str]") -> None:
-    from dartboard.cli.console import results
-    from dartboard.plain_text import clean
-
-    console = results()
     if gone is None and not plan.kept:
-        console.print("\nNo chunk would go.")
-        return
-    if gone is None:
-        console.print(f"\n{len(plan.kept):,} of {plan.chunks:,} chunks would go:", markup=False)
+        show("\nNo chunk would go.")
+    elif gone is None:
+        show(f"\n{len(plan.kept):,} of {counted(plan.chunks, 'chunk')} would go:")
         for id, kept in list(plan.kept.items())[:_SHOWN]:
             stays = f" ({kept} stays)" if kept else ""
             words = f"; its own words: {lost[id]}" if lost.get(id) else ""
-            console.print(clean(f"  {id}{stays}{words}"), soft_wrap=True, markup=False)
-        console.print("Nothing was deleted; --yes does it (--json lists them all).", soft_wrap=True)
-        return
-    console.print(f"\n{len(gone):,} chunks deleted.", markup=False)
-    if left := len(plan.kept) - len(gone):
-        console.print(f"{left:,} stay: they, or what is kept for them, changed meanwhile.", markup=False)
-    console.print(f"Bring them back: dartboard duplicates --undo {file}", soft_wrap=True, markup=False)
+            show("  " + clean(f"{id}{stays}{words}"))
+        show("Nothing was deleted; --yes does it (--json lists them all).")
+    else:
+        show(f"\n{counted(len(gone), 'chunk')} deleted.")
+        if left := len(plan.kept) - len(gone):
+            show(f"{left:,} stay: they, or what is kept for them, changed meanwhile.")
+        show(f"Bring them back: dartboard duplicates --undo {file}")

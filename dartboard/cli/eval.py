@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import DownloadOption, spelled_out
-from dartboard.cli.ray_cluster import RayOption, answering_elsewhere
-from dartboard.errors import ConfigError, MissingExtraError
+from dartboard.cli.common_options import DataOption, DownloadOption, load_model, spelled_out
+from dartboard.cli.console import messages, progress, results, say, show
+from dartboard.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from dartboard.evaluation.experiment import Outcome
-    from dartboard.evaluation.runner import Listener, RemoteRunner
+    from dartboard.evaluation.runner import Listener
     from dartboard.evaluation.settings import EvaluationConfig
     from dartboard.llm.streaming_chat import StreamingChat
     from dartboard.mining.judge_runner import Estimate
@@ -106,10 +106,7 @@ def evaluate(
     reference: Annotated[
         str, typer.Option(metavar="NAME", help="The system that all others are compared with.")
     ] = "dartboard",
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of data sets; else DARTBOARD_DATA, else ./data."),
-    ] = None,
+    data: DataOption = None,
     download: DownloadOption = False,
     triage_k: Annotated[int, typer.Option(help="Candidates that systems choose from.", min=1)] = 100,
     copies: Annotated[
@@ -122,7 +119,6 @@ def evaluate(
         int | None, typer.Option(help="Questions at a time; by default one a processor.", min=1)
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from what --out already holds.")] = False,
-    ray: RayOption = None,
     asking: AnswerOptions,
 ) -> None:
     """Compare systems on data sets whose answers are known.
@@ -131,9 +127,6 @@ def evaluate(
     corpus. The report leads with the measure that suits the judgements of the data set. It has all measures
     with 95 % intervals, paired tests against one system (Holm-corrected), query-by-query wins, a sweep
     over sigma, and the same comparison with near-copies in the corpus.
-
-    With --ray the machines of a Ray cluster answer the questions: the report is the same, timings.json
-    apart. Passages are encoded, and results compared, in this process.
 
     With --answers a language model is given the passages of each system, and the report says how often it
     names the known answer. What it wrote is kept in DIR: a run that is stopped never pays twice.
@@ -165,62 +158,52 @@ def evaluate(
       dartboard eval --dataset mine --systems quick,run:mine.trec --out report
       dartboard eval --dataset mined/retrieval_dataset.yaml --out report
       dartboard eval --dataset rgb --out report --answers openai:gpt-4.1-mini
-      dartboard eval --dataset scifact --out report --ray ray://head:10001
     """
     if find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "eval", "dartboard eval")
     from dartboard.evaluation.settings import EvaluationConfig
 
-    try:
-        config = EvaluationConfig(
-            datasets=dataset,
-            retrievers=_names(systems),
-            metrics=_names(metrics),
-            k_values=_numbers("--k", k),
-            output_dir=str(out),
-            triage_k=triage_k,
-            reference=reference,
-            seed=seed,
-            resamples=resamples,
-            workers=workers,
-            sigma_sweep=sigma_sweep,
-            copies=_numbers("--copies", copies),
-        )
-    except ConfigError as error:
-        raise typer.BadParameter(str(error)) from error
+    config = EvaluationConfig(
+        datasets=dataset,
+        retrievers=_names(systems),
+        metrics=_names(metrics),
+        k_values=_numbers("--k", k),
+        output_dir=str(out),
+        triage_k=triage_k,
+        reference=reference,
+        seed=seed,
+        resamples=resamples,
+        workers=workers,
+        sigma_sweep=sigma_sweep,
+        copies=_numbers("--copies", copies),
+    )
     if asking.answers is not None:
         asking.chat().close()
-    from dartboard.engine import load_settings
-
-    with answering_elsewhere(load_settings({"ray": ray}).settings.ray, config.retrievers) as remote:
-        _run(config, data, remote, asking, download=download, resume=resume)
+    _run(config, data, asking, download=download, resume=resume)
 
 
 def _run(
     config: "EvaluationConfig",
     data: Path | None,
-    remote: "RemoteRunner | None",
     asking: AnswerOptions,
     *,
     download: bool,
     resume: bool,
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
-    from dartboard.cli.common_options import load_model
-    from dartboard.cli.console import messages
-    from dartboard.datasets import load_dataset, progress_bar
+    from dartboard.datasets import load_dataset
     from dartboard.evaluation.experiment import evaluate_dataset
     from dartboard.evaluation.report import write_report
 
-    progress: dict[str, tuple[int, int]] = {}
+    finished: dict[str, tuple[int, int]] = {}
     texts: dict[str, dict[str, str]] = {}
     outcomes: list[Outcome] = []
     parts = Path(config.output_dir) / "parts"
     try:
-        with progress_bar() as listen:
+        with progress() as listen:
 
             def hear(step: str, done: int, total: int) -> None:
-                progress[step] = (done, total)
+                finished[step] = (done, total)
                 listen(step, done, total)
 
             for name in config.datasets:
@@ -229,17 +212,15 @@ def _run(
                 texts[dataset.name] = dict(zip(dataset.query_ids, dataset.queries, strict=True))
                 if asking.answers is not None:
                     asking.check(dataset)
-                outcome = evaluate_dataset(
-                    dataset, config, journal_dir=parts, resume=resume, remote=remote, listener=hear
-                )
+                outcome = evaluate_dataset(dataset, config, journal_dir=parts, resume=resume, listener=hear)
                 if asking.answers is not None:
                     outcome = asking.measured(outcome, dataset, config, hear)
                 outcomes.append(outcome)
             page = write_report(outcomes, config, texts)
     except KeyboardInterrupt:
-        said = "; ".join(f"{step}: {done} of {total}" for step, (done, total) in progress.items())
+        said = "; ".join(f"{step}: {done} of {total}" for step, (done, total) in finished.items())
         kept = "What is finished is kept, and the same command with --resume goes on."
-        messages().print(f"Stopped ({said or 'nothing answered yet'}). {kept}", soft_wrap=True)
+        say(f"Stopped ({said or 'nothing answered yet'}). {kept}")
         raise
     _show(outcomes, page)
 
@@ -251,13 +232,11 @@ _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
 def _show(outcomes: "list[Outcome]", page: Path) -> None:
     from rich.table import Table
 
-    from dartboard.cli.console import results
     from dartboard.evaluation.summary import headline_measures, rows, sentences, short, signed
 
-    console = results()
     for outcome in outcomes:
         record = outcome.record
-        console.print(f"\n[bold]{record['dataset']}[/bold]")
+        show(f"\n{record['dataset']}", "bold")
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("", no_wrap=True)
         quality = record["measures"][record["headline"]["quality"]]
@@ -279,12 +258,12 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
                 counts,
                 style="bold" if ours else "",
             )
-        console.print(table)
+        results().print(table)
         for sentence in sentences(record):
-            console.print(f"- {sentence}", soft_wrap=True, markup=False, emoji=False)
+            show(f"- {sentence}")
         for name, reason in record["skipped"].items():
-            console.print(f"- {name} was skipped: {reason}.", soft_wrap=True)
-    console.print(f"\nReport: {page}", soft_wrap=True)
+            show(f"- {name} was skipped: {reason}.")
+    show(f"\nReport: {page}")
 
 
 def _names(given: str) -> list[str]:
@@ -299,15 +278,9 @@ def _numbers(option: str, given: str) -> list[int]:
 
 
 def _tell(found: "Estimate", dataset: "Dataset", outcome: "Outcome", name: str) -> None:
-    from dartboard.cli.console import messages
-
     usage = found.usage
-    systems = len(outcome.runs)
-    messages().print(
-        f"{dataset.name}: {found.tasks:,} different prompts over {systems} systems, {found.known:,} answered "
-        f"before. {name}: about {usage.calls:,} calls, {usage.input_tokens:,} tokens in, "
-        f"{usage.output_tokens:,} out.",
-        soft_wrap=True,
-        markup=False,
-        emoji=False,
+    say(
+        f"{dataset.name}: {found.tasks:,} different prompts over {len(outcome.runs)} systems, "
+        f"{found.known:,} answered before. {name}: about {usage.calls:,} calls, "
+        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out."
     )

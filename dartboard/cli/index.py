@@ -1,8 +1,7 @@
 """``dartboard index``: files and folders into an index."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,15 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dartboard.cli.common_options import IndexOptions, JsonOption, configured, opened, spelled_out
-from dartboard.cli.ray_cluster import RayOption, encoding_elsewhere
+from dartboard.cli.console import Listener, print_json, progress, say, show
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, IndexReport
     from dartboard.engine import Progress as Done
-    from dartboard.engine.index import Listener
-    from dartboard.ingest import ChunkingConfig
+    from dartboard.engine.index import Listener as IndexListener
+    from dartboard.ingest import ChunkingConfig, Problem
 
 _SHOWN_PROBLEMS = 10
+_READING, _ROWS = "Reading", "Rows"
+
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Let a Ray cluster encode: auto, local, HOST:PORT or ray://HOST:PORT; by default off, or "
+        "what DARTBOARD_RAY says.",
+    ),
+]
 
 
 @spelled_out
@@ -28,45 +38,82 @@ def index(
     exclude: Annotated[
         list[str] | None,
         typer.Option(
-            "--exclude", "-x", metavar="PATTERN", help="Leave out, as in .gitignore; may be repeated."
+            "--exclude",
+            "-x",
+            metavar="PATTERN",
+            rich_help_panel=_READING,
+            help="Leave out, as in .gitignore; may be repeated.",
         ),
     ] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(
-            "--include", "-i", metavar="PATTERN", help="Take only these, as in .gitignore; may be repeated."
+            "--include",
+            "-i",
+            metavar="PATTERN",
+            rich_help_panel=_READING,
+            help="Take only these, as in .gitignore; may be repeated.",
         ),
     ] = None,
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune", help="Remove from the index files below the paths that are gone, or excluded now."
+            "--prune",
+            rich_help_panel=_READING,
+            help="Remove from the index files below the paths that are gone, or excluded now.",
         ),
     ] = False,
     chunking: Annotated[
         str | None,
-        typer.Option("--chunking", metavar="METHOD", help="auto (the default), sentences, tokens."),
+        typer.Option(
+            "--chunking",
+            metavar="METHOD",
+            rich_help_panel=_READING,
+            help="auto (the default), sentences, tokens.",
+        ),
     ] = None,
     chunk_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Longest chunk in tokens; by default 256.")
+        int | None,
+        typer.Option(
+            metavar="N", rich_help_panel=_READING, help="Longest chunk in tokens; by default 256.", min=1
+        ),
     ] = None,
     chunk_overlap: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens that neighbouring chunks share; by default 32.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            rich_help_panel=_READING,
+            help="Tokens that neighbouring chunks share; by default 32.",
+            min=0,
+        ),
     ] = None,
     text_field: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Rows: a field with text; may be repeated. Guessed otherwise."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_ROWS,
+            help="Rows: a field with text; may be repeated. Guessed otherwise.",
+        ),
     ] = None,
     id_field: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Rows: the field that names a row.")
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_ROWS, help="Rows: the field that names a row."),
     ] = None,
     metadata_field: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Rows: a field to keep as metadata; all others by default."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_ROWS,
+            help="Rows: a field to keep as metadata; all others by default.",
+        ),
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Text files: their encoding, such as cp1251; found otherwise."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_READING,
+            help="Text files: their encoding, such as cp1251; found otherwise.",
+        ),
     ] = None,
     target: IndexOptions,
     ray: RayOption = None,
@@ -90,7 +137,7 @@ def index(
       dartboard index docs/ --store postgresql://me@localhost/docs --collection handbook
       dartboard index docs/ --ray auto
     """
-    from dartboard.cli.console import messages
+    from dartboard.cluster import encoding_on
     from dartboard.engine import index_paths
     from dartboard.ingest import ReadOptions, RowFields
     from dartboard.ingest.files import check_paths
@@ -113,10 +160,12 @@ def index(
     check_paths(paths)
     splitting = _chunking(found)
     with (
-        encoding_elsewhere(found, trust=target.trust_model) as encoder,
+        encoding_on(found.settings.ray, lambda: _model_name(found, target.trust_model)) as encoder,
         opened(found, read_only=False, create=True, trust=target.trust_model) as engine,
         progress() as listen,
     ):
+        if encoder is not None:
+            say(encoder.summary)
         try:
             report = index_paths(
                 engine,
@@ -127,15 +176,26 @@ def index(
                 includes=include or (),
                 prune=prune,
                 encoder=encoder,
-                listen=listen,
+                listen=by_bytes(listen),
             )
         except KeyboardInterrupt:
-            messages().print("Stopped. What was finished is kept; the same command goes on from there.")
+            say("Stopped. What was finished is kept; the same command goes on from there.")
             raise
     if as_json:
-        print(json.dumps(asdict(report), indent=2, ensure_ascii=False))
+        print_json(asdict(report))
     else:
-        _draw(report, found.settings.store)
+        _draw(report, found)
+
+
+def _model_name(found: "Configured", trust: bool) -> str:
+    """The model as the engine will choose it; looking makes no store."""
+    from dartboard.stores.urls import is_there
+
+    settings = found.settings
+    if found.sources["model"] != "default" or not is_there(settings.store):
+        return settings.model
+    with opened(found, trust=trust) as engine:
+        return str(engine.model_wanted)
 
 
 def _chunking(found: "Configured") -> "ChunkingConfig | None":
@@ -156,73 +216,53 @@ def _chunking(found: "Configured") -> "ChunkingConfig | None":
     )
 
 
-@contextmanager
-def progress() -> "Iterator[Listener]":
-    """A bar by bytes on a terminal, with the rate in chunks and the time left; elsewhere nothing."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+def by_bytes(listen: Listener) -> "IndexListener":
+    """The progress of indexing by bytes, with files and chunks as the note."""
 
-    from dartboard.cli.console import messages
+    def told(now: "Done") -> None:
+        note = f"{now.files:,} of {now.files_total:,} files, {now.chunks:,} chunks"
+        listen("Indexing", now.bytes, max(now.bytes_total, 1), note)
 
-    console = messages()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[counts]}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    task = bar.add_task("Indexing", total=None, counts="")
-
-    def listen(now: "Done") -> None:
-        elapsed = bar.tasks[0].elapsed or 0.0
-        rate = f", {now.chunks / elapsed:.0f} chunks/s" if now.chunks and elapsed > 1 else ""
-        bar.update(
-            task,
-            total=max(now.bytes_total, 1),
-            completed=now.bytes,
-            counts=f"{now.files}/{now.files_total} files, {now.chunks} chunks{rate}",
-        )
-
-    with bar:
-        yield listen
+    return told
 
 
-def _draw(report: "IndexReport", store: str) -> None:
-    from dartboard.cli.console import messages, results
+def _draw(report: "IndexReport", found: "Configured") -> None:
     from dartboard.plain_text import clean, counted
     from dartboard.stores.urls import without_password
 
-    console = results()
-    counts = [
-        f"{count} {name}"
-        for name, count in (
-            ("new", report.new),
-            ("changed", report.changed),
-            ("unchanged", report.unchanged),
-            ("emptied", report.emptied),
-            ("removed", report.deleted),
-        )
-        if count
-    ]
-    read = report.new + report.changed + report.unchanged + report.emptied + report.deleted
-    console.print(
-        f"{', '.join(counts) or 'no'} {'file' if read == 1 else 'files'}; "
+    counts = {
+        "new": report.new,
+        "changed": report.changed,
+        "unchanged": report.unchanged,
+        "emptied": report.emptied,
+        "removed": report.deleted,
+    }
+    listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    show(
+        f"{listed or 'no'} {'file' if sum(counts.values()) == 1 else 'files'}; "
         f"{counted(report.chunks, 'chunk')} written, {report.encoded} encoded, "
-        f"in {report.seconds:.1f} s, to {without_password(store)}",
-        soft_wrap=True,
-        markup=False,
+        f"in {report.seconds:.1f} s, to {without_password(found.settings.store)}"
     )
     if report.gone:
-        gone = f"{counted(report.gone, 'file')} of the index {'is' if report.gone == 1 else 'are'} gone"
-        console.print(f"{gone}: --prune removes {'it' if report.gone == 1 else 'them'}", soft_wrap=True)
-    errors = messages()
+        show(f"{counted(report.gone, 'file')} of the index no longer there: --prune removes what is gone")
     for line in report.notes[:_SHOWN_PROBLEMS]:
-        errors.print(f"note: {clean(line)}", soft_wrap=True, markup=False)
-    for problem in report.problems[:_SHOWN_PROBLEMS]:
-        errors.print(clean(f"left out: {problem.source} {problem.reason}"), soft_wrap=True, markup=False)
-    if (more := len(report.problems) - _SHOWN_PROBLEMS) > 0:
-        errors.print(f"left out: {more} more (--json lists them all)", soft_wrap=True)
+        say(f"note: {clean(line)}")
+    say_left_out(report.problems)
     if report.chunks or report.unchanged:
-        console.print('Ask it: dartboard search "…"', soft_wrap=True, markup=False)
+        place = "" if found.sources["store"] != "flag" else f" --store {shlex.quote(found.settings.store)}"
+        name = "" if found.sources["collection"] != "flag" else f" --collection {found.settings.collection}"
+        show(f'Ask it: dartboard search "…"{place}{name}')
+
+
+def say_left_out(problems: "Sequence[Problem]") -> None:
+    """The files that were left out, one by one; those that are no text, such as pictures, by their number."""
+    from dartboard.plain_text import clean, counted
+
+    binary = sum(problem.code == "binary" for problem in problems)
+    others = [problem for problem in problems if problem.code != "binary"]
+    for problem in others[:_SHOWN_PROBLEMS]:
+        say(clean(f"left out: {problem.source} {problem.reason}"))
+    if (more := len(others) - _SHOWN_PROBLEMS) > 0:
+        say(f"left out: {more} more (--json lists them all)")
+    if binary:
+        say(f"left out: {counted(binary, 'file')} without text, such as pictures (--json lists them)")

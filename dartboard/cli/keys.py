@@ -1,12 +1,13 @@
 """``dartboard keys``: who may call the service."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dartboard.cli.common_options import JsonOption
+from dartboard.cli.common_options import JsonOption, Panels
+from dartboard.cli.console import print_json, results, say, show
+from dartboard.plain_text import clean
 
 if TYPE_CHECKING:
     from dartboard.api.keys import Key, Scope
@@ -36,7 +37,7 @@ def about(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@keys.command(short_help="Make a key and show its secret, once.")
+@keys.command(cls=Panels, short_help="Make a key and show its secret, once.")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what will use it.")],
     scope: Annotated[
@@ -72,24 +73,15 @@ def create(
     if key is None:  # pragma: no cover - it was written a moment ago
         raise typer.Exit(1)
     if as_json:
-        print(json.dumps({**_facts(key), "secret": secret, "file": str(path)}, indent=2))
+        print_json({**_facts(key), "secret": secret, "file": str(path)})
         return
-    from dartboard.cli.console import messages
-
     print(secret)
-    notes = messages()
-    notes.print(
-        f"key {key.id} ({key.name}; {_scopes(key)}) is in {path}.", soft_wrap=True, markup=False, style="dim"
-    )
-    notes.print(
-        "The line above is its secret. It is not stored and cannot be shown again.",
-        soft_wrap=True,
-        style="dim",
-    )
-    notes.print(f"Start the service with: dartboard serve --keys {path}", soft_wrap=True, markup=False)
+    say(f"key {key.id} ({key.name}; {_scopes(key)}) is in {path}.", "dim")
+    say("The line above is its secret. It is not stored and cannot be shown again.", "dim")
+    say(f"Start the service with: dartboard serve --keys {path}")
 
 
-@keys.command("list", short_help="List keys, without their secrets.")
+@keys.command("list", cls=Panels, short_help="List keys, without their secrets.")
 def list_keys(file: FileOption = None, as_json: JsonOption = False) -> None:
     """List keys, without their secrets.
 
@@ -102,22 +94,22 @@ def list_keys(file: FileOption = None, as_json: JsonOption = False) -> None:
 
     found = Keys.open(_path(file)).list()
     if as_json:
-        print(json.dumps([_facts(key) for key in found], indent=2))
+        print_json([_facts(key) for key in found])
+        return
+    if not found:
+        show("There are no keys: make one with dartboard keys create NAME")
         return
     from rich.table import Table
-    from rich.text import Text
-
-    from dartboard.cli.console import results
 
     table = Table("id", "name", "scopes", "limit", "created", "state", box=None, pad_edge=False)
     for key in found:
         state = f"revoked {key.revoked[:10]}" if key.revoked else "in force"
         row = (key.id, key.name, _scopes(key), _limit(key), key.created[:10], state)
-        table.add_row(*map(Text, row), style="dim" if key.revoked else None)
-    results().print(table if found else "There are no keys: make one with dartboard keys create NAME")
+        table.add_row(*map(clean, row), style="dim" if key.revoked else None)
+    results().print(table)
 
 
-@keys.command(short_help="Let a key in no more.")
+@keys.command(cls=Panels, short_help="Let a key in no more.")
 def revoke(
     key_id: Annotated[
         str, typer.Argument(metavar="ID", help="The key's id, as dartboard keys list shows it.")
@@ -134,7 +126,10 @@ def revoke(
     from dartboard.api.keys import Keys
 
     key = Keys.open(_path(file)).revoke(key_id)
-    print(json.dumps(_facts(key), indent=2) if as_json else f"key {key.id} ({key.name}) is revoked")
+    if as_json:
+        print_json(_facts(key))
+    else:
+        show(f"key {key.id} ({key.name}) is revoked")
 
 
 def _path(file: Path | None) -> Path:

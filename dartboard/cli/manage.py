@@ -1,6 +1,5 @@
 """``dartboard stats``, ``delete``, ``snapshot``, ``restore`` and ``config``."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, get_args
@@ -8,6 +7,8 @@ from typing import Annotated, get_args
 import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, StoreOption, configured, opened
+from dartboard.cli.console import print_json, results, show, warn
+from dartboard.plain_text import clean, counted
 
 
 def stats(
@@ -20,48 +21,35 @@ def stats(
       dartboard stats
       dartboard stats --store postgresql://me@localhost/docs --json
     """
-    from dartboard.cli.console import results
     from dartboard.ingest.documents import Kind
-    from dartboard.plain_text import clean
     from dartboard.stores.filters import Equal
 
     with opened(configured(store=store, collection=collection)) as engine:
         found, manifest = engine.stats(), engine.collection.manifest
         names, calibration = engine.store.collections(), engine.calibration
         kinds = {kind: engine.collection.count(Equal("kind", kind)) for kind in get_args(Kind)}
-    facts = {
-        **asdict(found),
-        "model": manifest.model_name,
-        "dimension": manifest.dimension,
-        "settings": dict(manifest.settings),
-        "chunks_by_kind": {kind: count for kind, count in kinds.items() if count},
-        "collections": names,
-    }
+    kinds = {kind: count for kind, count in kinds.items() if count}
+    settings = dict(manifest.settings)
     if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        facts = asdict(found) | {"model": manifest.model_name, "dimension": manifest.dimension}
+        print_json(facts | {"settings": settings, "chunks_by_kind": kinds, "collections": names})
         return
-    console = results()
-    console.print(
-        clean(f"{found.name}: {found.records:,} chunks, {_size(found.bytes)}"), style="bold", markup=False
-    )
-    console.print(clean(f"model {manifest.model_name}, {manifest.dimension} dimensions"), markup=False)
-    if facts["chunks_by_kind"]:
-        console.print(f"chunks: {_plain(facts['chunks_by_kind'])}")
-    for name, value in {**manifest.settings, **found.details}.items():
-        if value in ({}, [], None, "") or name == "calibration":
-            continue
-        console.print(clean(f"{name.replace('_', ' ')}: {_plain(value)}"), soft_wrap=True, markup=False)
-    if calibration is not None:
-        console.print(clean(f"calibrated: {calibration.summary()}"), soft_wrap=True, markup=False)
-    if len(names) > 1:
-        others = ", ".join(name for name in names if name != found.name)
-        console.print(clean(f"other collections: {others}"), soft_wrap=True, markup=False)
+    show(clean(f"{found.name}: {counted(found.records, 'chunk')}, {_size(found.bytes)}"), "bold")
+    details = {name: value for name, value in found.details.items() if "bytes" not in name}
+    lines = {"model": f"{manifest.model_name}, {manifest.dimension} dimensions", "chunks": kinds}
+    lines |= {name.replace("_", " "): value for name, value in (settings | details).items()}
+    lines["calibration"] = "" if calibration is None else calibration.summary()
+    lines["other collections"] = ", ".join(name for name in names if name != found.name)
+    for name, value in lines.items():
+        if text := _plain(value):
+            show(clean(f"{name}: {text}"))
 
 
 def delete(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Ids of chunks.")] = None,
     where: Annotated[
-        str | None, typer.Option("--filter", "-f", metavar="FILTER", help="All chunks whose metadata match.")
+        str | None,
+        typer.Option("--where", "--filter", "-f", metavar="FILTER", help="All chunks whose metadata match."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many would go, and leave them.")
@@ -75,23 +63,31 @@ def delete(
     \b
     Examples:
       dartboard delete 'notes/old.md#3f0c9a7d51e2b846'          (search --json shows ids)
-      dartboard delete --filter 'source = "notes/old.md"' --dry-run
+      dartboard delete --where 'source = "notes/old.md"' --dry-run
     """
+    from dartboard.errors import InvalidInputError
     from dartboard.stores import parse_filter
 
     if bool(ids) == (where is not None):
-        raise typer.BadParameter("give ids or --filter, one of the two")
+        raise typer.BadParameter("give ids or --where, one of the two")
     condition = parse_filter(where) if where is not None else None
     with opened(configured(store=store, collection=collection), read_only=dry_run) as engine:
-        if dry_run:
-            known, checked = engine.collection, engine.condition(condition)
-            gone = known.count(checked) if checked is not None else len(known.get(ids or []))
-        else:
+        known = {record.id for record in engine.collection.get(ids or [])}
+        if missing := [id for id in ids or [] if id not in known]:
+            raise InvalidInputError(
+                f"there is no chunk {missing[0]!r} in the collection: search --json shows ids; whole "
+                f"documents go by --where 'source = …'"
+            )
+        if not dry_run:
             gone = engine.delete(ids or None, where=condition)
+        elif (checked := engine.condition(condition)) is not None:
+            gone = engine.collection.count(checked)
+        else:
+            gone = len(known)
     if as_json:
-        print(json.dumps({"deleted": gone, "dry_run": dry_run}))
+        print_json({"deleted": gone, "dry_run": dry_run})
     else:
-        print(f"{gone} chunks {'would go' if dry_run else 'deleted'}.")
+        show(f"{counted(gone, 'chunk')} {'would go' if dry_run else 'deleted'}.")
 
 
 def snapshot(
@@ -112,7 +108,7 @@ def snapshot(
     with opened(configured(store=store, collection=collection)) as engine:
         engine.snapshot(path)
         count = engine.collection.count()
-    print(f"{count} chunks written to {path} ({_size(path.stat().st_size)}).")
+    show(f"{counted(count, 'chunk')} written to {path} ({_size(path.stat().st_size)}).")
 
 
 def restore(
@@ -126,17 +122,17 @@ def restore(
     A model that the snapshot names is not loaded. Your own snapshots keep what you confirmed for their index;
     for those of others, --trust-model has to be given with the first search.
     """
-    from dartboard.cli.console import warn
     from dartboard.engine.trust import confirm, stored_names
     from dartboard.errors import UntrustedModelError
     from dartboard.stores.snapshot_file import read_snapshot_file
 
     read_snapshot_file(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)
-    name = found.chosen("collection")
     with opened(found, read_only=False, create=True) as engine:
-        made = engine.restore(path, name)
-        print(f"{made.count()} chunks restored into collection {made.name!r} of {engine.store.url}.")
+        made = engine.restore(path, found.chosen("collection"))
+        show(
+            f"{counted(made.count(), 'chunk')} restored into collection {made.name!r} of {engine.store.url}."
+        )
         for setting, stored in stored_names(made.manifest.settings).items():
             try:
                 confirm(engine.store, setting, stored, collection=made.name, trust=found.trusted)
@@ -167,7 +163,6 @@ def config(
     """
     from rich.table import Table
 
-    from dartboard.cli.console import results, warn
     from dartboard.engine import load_settings
     from dartboard.engine.settings import MEANING
     from dartboard.engine.trust import trust_file
@@ -184,13 +179,13 @@ def config(
     values = asdict(found.settings) | {"store": without_password(found.settings.store)}
     if as_json:
         rows = {name: {"value": value, "source": found.sources[name]} for name, value in values.items()}
-        print(json.dumps({"file": str(found.file) if found.file else None, "settings": rows}, indent=2))
+        print_json({"file": str(found.file) if found.file else None, "settings": rows})
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("setting", "value", "from", "meaning"):
         table.add_column(title, overflow="fold")
     for name, value in values.items():
-        table.add_row(name, str(value), found.sources[name], MEANING[name])
+        table.add_row(name, clean(value), clean(found.sources[name]), MEANING[name])
     results().print(table)
 
 
@@ -201,6 +196,9 @@ def _size(count: int) -> str:
 
 
 def _plain(value: object) -> str:
+    """A setting in words; nothing for what is empty."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {inner}" for name, inner in value.items())
-    return str(value)
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)

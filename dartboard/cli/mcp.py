@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.common_options import IndexOptions, RerankerOption, configured, spelled_out, trust_index
+from dartboard.cli.common_options import QueryOptions, configured, spelled_out, trust_index
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @spelled_out
 def mcp(
     *,
-    target: IndexOptions,
+    target: QueryOptions,
     k: Annotated[
         int | None,
         typer.Option("--k", "-k", metavar="N", help="Passages of an answer that asks for no number."),
@@ -23,7 +23,6 @@ def mcp(
     method: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who picks where a call does not say.")
     ] = None,
-    reranker: RerankerOption = None,
     http: Annotated[
         int | None,
         typer.Option(
@@ -53,7 +52,7 @@ def mcp(
     """
     import dartboard.integrations.mcp  # noqa: F401 - without the extra this ends here
 
-    found = configured(**target.settings, k=k, method=method, reranker=reranker)
+    found = configured(**target.settings, k=k, method=method)
     if target.trust_model:
         trust_index(found.settings.store, found.settings.collection)
     _serve(found, http)

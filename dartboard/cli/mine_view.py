@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -78,9 +77,7 @@ def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: flo
     elif not whole.usage.cost:
         console.print("No price is known for this model: give --prices IN,OUT to see what it costs.")
     elif budget is not None and whole.usage.cost > budget:
-        console.print(
-            f"[bold]More than the budget of {budget:g}[/bold]: the run will stop there, and can be resumed."
-        )
+        console.print(f"More than the budget of {budget:g}: the run will stop there, and can be resumed.")
     console.print("Nobody was asked. Leave --dry-run out to begin.")
 
 
@@ -90,20 +87,18 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
 
     pairs = mined.pairs
     console.print(
-        f"[bold]{len(pairs)} questions[/bold] on {escape(mined.corpus)}, judged by {escape(mined.judge)}: "
+        f"{len(pairs)} questions on {mined.corpus}, judged by {mined.judge}: "
         f"{mined.positives} positive contexts, {mined.negatives} negative, {mined.unsure} unsure.",
         soft_wrap=True,
     )
     console.print(_controls(mined.controls))
     marked = mined.controls["answered_without_context"]
     if marked:
-        console.print(
-            f"Answered without any context, and marked: {escape(', '.join(marked))}.", soft_wrap=True
-        )
+        console.print(f"Answered without any context, and marked: {', '.join(marked)}.", soft_wrap=True)
     if insufficient := mined.controls.get("insufficient_targets"):
         console.print(
             "Left out of the positive controls, since their targets are not enough for an answer (their "
-            f"kernels say what else it needs): {escape(', '.join(insufficient))}.",
+            f"kernels say what else it needs): {', '.join(insufficient)}.",
             soft_wrap=True,
         )
     if mined.agreement is not None:
@@ -164,8 +159,8 @@ def _agreed(found: Mapping[str, Any]) -> str:
     else:
         interval = f"{found['low']:.2f} to {found['high']:.2f}, {cases}"
         kappa = f"Cohen's kappa {found['kappa']:.2f} ({interval})"
-    first, second = escape(str(found["first"])), escape(str(found["second"]))
-    shared = escape(" and ".join(found.get("shared", ())))
+    first, second = str(found["first"]), str(found["second"])
+    shared = " and ".join(found.get("shared", ()))
     dependent = f" They are not independent: {shared} is part of both." if shared else ""
     agreed = f"{first} and {second} agree on {found['observed']:.1%} of {found['pairs']} contexts"
     return f"{agreed}; {kappa}.{dependent}"

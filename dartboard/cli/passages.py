@@ -1,5 +1,6 @@
 """Passages on the command line: where they stand, their first lines, and why they were picked."""
 
+import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from dartboard.cli.console import say
 from dartboard.explain.result_view import pick_notes, question_facts, view_of
 from dartboard.explain.text_table import table_of
 from dartboard.plain_text import clean, heading_of, place_of, plain_text
 from dartboard.types import RetrievalResult
 
 _LINES = 4
+_VERSION = re.compile(r"v?\d+(?:\.\d+)+|\d{4}-\d{2}-\d{2}")
 _LEAST_HEADING = 10
 """With less room than this, a heading is omitted."""
 
@@ -81,3 +84,23 @@ def first_lines(text: str, width: int) -> str:
         " ".join(plain_text(text).split()), width=max(40, width - 3), max_lines=_LINES, placeholder=" …"
     )
     return textwrap.indent("\n".join(lines), "   ")
+
+
+def version_advice(result: RetrievalResult, command: str) -> None:
+    """Where most near-duplicates are of other versions of a document, say how to see the newest."""
+    known = result.explanation
+    if known is None or not known.near_copies or known.options is None or known.options.prefer:
+        return
+    pairs = [
+        (chunk.id, str(other))
+        for chunk, stands in zip(result.chunks, known.stands_for or (), strict=False)
+        for other in stands
+    ]
+    if 2 * sum(other_version(*pair) for pair in pairs) > known.near_copies:
+        say(f"Several versions of one document: {command} --prefer source shows the newest.")
+
+
+def other_version(one: str, other: str) -> bool:
+    """Whether two places differ in a version or a date and in nothing else."""
+    one, other = one.partition("#")[0], other.partition("#")[0]
+    return one != other and _VERSION.sub("", one) == _VERSION.sub("", other)

@@ -1,19 +1,19 @@
 """``dartboard search``: the passages of an index that together answer a question."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from dartboard.cli.common_options import (
-    IndexOptions,
+    OUTPUT,
     JsonOption,
+    QueryOptions,
     SearchFlags,
     configured,
-    naming_flags,
     opened,
     spelled_out,
 )
+from dartboard.cli.console import print_json, results
 from dartboard.cli.decompose import DecomposeFlags
 
 
@@ -23,10 +23,16 @@ def search(
     *,
     flags: SearchFlags,
     parts: DecomposeFlags,
+    target: QueryOptions,
     explain: Annotated[
-        bool, typer.Option("--explain", "-e", help="Say why: gains, coverage, who found what, time.")
+        bool,
+        typer.Option(
+            "--explain",
+            "-e",
+            rich_help_panel=OUTPUT,
+            help="Say why: ids, gains, coverage, who found what, time.",
+        ),
     ] = False,
-    target: IndexOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Ask an index a question.
@@ -42,39 +48,24 @@ def search(
     Examples:
       dartboard search "How do I rotate the keys?"
       dartboard search "retention" --k 8 --explain
-      dartboard search "retention" --tokens 1500 --json | jq -r '.chunks[].text'
+      dartboard search "retention" --token-budget 1500 --json | jq -r '.chunks[].text'
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
-      dartboard search "why 429?" --reranker late-interaction
+      dartboard search "why 429?" --pair-scorer late-interaction
       dartboard search "Which plan is cheaper for us?" --also "price of plan A" --also "price of plan B"
       dartboard search "and on Windows?" --seen install.md#14514af63dd36342     # only what is new
       dartboard search "retention" --k 5 --offset 5       # page 2
       dartboard search "retention" --prefer version --max-per author=2
     """
-    found = configured(**target.settings, **flags.settings)
-    options = flags.options(found)
-    if parts.decompose:
-        from dartboard.answering import answer_model
-
-        settings = found.settings
-        if not settings.answer_model:
-            raise typer.BadParameter(
-                "--decompose needs a language model: set DARTBOARD_ANSWER_MODEL, or answer_model in "
-                "dartboard.toml, to openai:MODEL@URL or gemini:MODEL"
-            )
-        writer = answer_model(
-            settings.answer_model,
-            max_output_tokens=settings.answer_tokens,
-            timeout=settings.answer_timeout,
-        )
-        options = parts.options(query, options, writer, show=not as_json)
-    with opened(found, trust=target.trust_model) as engine, naming_flags():
+    found = configured(**target.settings)
+    options = parts.options(query, flags.options(found), found.settings, show=not as_json)
+    with opened(found, trust=target.trust_model) as engine:
         result = engine.search(query, options)
     if as_json:
         from dartboard.explain.records import as_record
 
-        print(json.dumps(as_record(result), indent=2, ensure_ascii=False))
+        print_json(as_record(result))
         return
-    from dartboard.cli.console import results
-    from dartboard.cli.passages import print_result
+    from dartboard.cli.passages import print_result, version_advice
 
     print_result(results(), result, explain=explain)
+    version_advice(result, f"dartboard search {query!r}")

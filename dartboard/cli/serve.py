@@ -33,7 +33,7 @@ class ServiceFlags:
         int | None,
         typer.Option("--port", "-p", metavar="N", help="The port; by default 8000, 0 takes a free one."),
     ] = None
-    reranker: Annotated[
+    pair_scorer: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",

@@ -35,7 +35,7 @@ class Settings:
     collection: str = "default"
     model: str = "default"
     retriever: str = "hybrid"
-    reranker: str = "none"
+    pair_scorer: str = "none"
     method: str = "dartboard"
     k: int = 5
     triage_k: int = 100
@@ -55,7 +55,7 @@ MEANING: Mapping[str, str] = {
     "collection": "the collection in the store",
     "model": "the embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
     "retriever": "finds the candidates: hybrid, dense, bm25, colbert, rrf:dense,bm25 …",
-    "reranker": "scores pairs of question and passage: none, late-interaction, cross-encoder:PATH",
+    "pair_scorer": "scores pairs of question and passage: none, late-interaction, cross-encoder:PATH",
     "method": "selects from the candidates: dartboard, mmr, top_k …",
     "k": "how many passages are selected",
     "triage_k": "how many candidates they are selected from",
@@ -67,7 +67,7 @@ MEANING: Mapping[str, str] = {
     "answer_tokens": "longest answer, in tokens of that model, including its reasoning",
     "answer_timeout": "time limit of dartboard ask in seconds; the service has its own limit",
     "trust_models": "models and retrievers that any index may choose, as NAME; NAME …",
-    "ray": "where index and eval run: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
+    "ray": "where index encodes: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
 }
 """A one-line description of each setting."""
 
@@ -90,7 +90,7 @@ class Configured:
     @property
     def pair_scorer(self) -> str | None:
         """The name of the pair scorer, if one is used."""
-        return None if self.settings.reranker == "none" else self.settings.reranker
+        return None if self.settings.pair_scorer == "none" else self.settings.pair_scorer
 
     @property
     def reranker_type(self) -> RerankerType:
@@ -142,7 +142,7 @@ def load_settings(
     for source, layer in layers:
         for name, value in layer.items():
             where = f"{PREFIX}{name.upper()}" if source == "environment" else source
-            values[name] = _checked(name, value, where, {**_OPTIONS, **(options or {})})
+            values[name] = _checked(name, value, where, options or {})
             sources[name] = where
     found = Configured(
         settings=Settings(**values), sources=sources, file=file, unconfirmed=_unconfirmed(file, environment)
@@ -202,9 +202,6 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def _types() -> dict[str, Any]:
     hints = get_type_hints(Settings)
     return {field.name: hints[field.name] for field in fields(Settings)}
-
-
-_OPTIONS = {"triage_k": "--triage"}
 
 
 def _checked(name: str, value: Any, where: str, options: Mapping[str, str]) -> Any:

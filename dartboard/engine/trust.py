@@ -50,7 +50,7 @@ def foreign(setting: str, name: str) -> str | None:
             return _of_model(name) if name else None
         case "retriever":
             return _of_retriever(name) if loads_foreign(name) else None
-        case "reranker":
+        case "pair_scorer":
             path = shown(name.partition(":")[2])
             own = name in ("none", "late-interaction")
             return None if own else f"weights would be loaded from {path!r}"

@@ -7,6 +7,7 @@ milvus://host:19530            a Milvus server or cluster; milvus:///path is Mil
 scheme://…                     a plug-in (:mod:`dartboard.plugins`)
 """
 
+import os
 import re
 from difflib import get_close_matches
 from pathlib import Path
@@ -90,7 +91,7 @@ def nearest_file(url: str) -> Path | None:
 
 def file_of(url: str) -> Path | None:
     """The file of a file-based store; None for servers and memory."""
-    return Path(_path(url)).expanduser().resolve() if _scheme(url) in ("", "file") else None
+    return Path(os.path.expanduser(_path(url))).resolve() if _scheme(url) in ("", "file") else None  # noqa: PTH111
 
 
 def without_password(url: str) -> str:

@@ -65,7 +65,7 @@ def test_facets_that_several_passages_cover_are_counted_unless_recall_is_asked_f
 
 def test_facets_that_nobody_judged_are_an_error(capsys, tmp_path):
     folder = beir_folder(tmp_path, "plain")
-    assert main(["calibrate", "--dataset", str(folder), "--measure", "facets"]) == 1
+    assert main(["calibrate", "--dataset", str(folder), "--measure", "facets"]) == 2
     said = capsys.readouterr().err
     assert "have no facets" in said and "qrels/subtopics.txt" in said and "Traceback" not in said
 
@@ -121,7 +121,7 @@ def test_alpha_is_fitted_and_kept_with_an_index(tmp_path, capsys, monkeypatch):
     expected = f"hybrid:{shown['alpha']['alpha']:.2f}" if shown["alpha"]["wins"] else "hybrid"
     assert kept["retriever"] == expected
     assert main(["stats", *store]) == 0
-    line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("calibrated: "))
+    line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("calibration: "))
     assert shown["reason"] in line and "{" not in line and " to " in line
     assert main(["calibrate", "--dataset", "synthetic_adversarial", "--alpha", *store]) == 0
     page = capsys.readouterr().out
@@ -130,7 +130,7 @@ def test_alpha_is_fitted_and_kept_with_an_index(tmp_path, capsys, monkeypatch):
 
 
 def test_alpha_needs_real_texts(capsys):
-    assert main(["calibrate", "--dataset", "synthetic_clustered", "--alpha"]) == 1
+    assert main(["calibrate", "--dataset", "synthetic_clustered", "--alpha"]) == 2
     assert "--alpha reads texts" in capsys.readouterr().err
 
 

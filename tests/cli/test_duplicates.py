@@ -47,10 +47,10 @@ def test_deleting_asks_first_and_can_be_undone(rows, cache, capsys):
     assert len(found["deleted"]) == 2 and found["undo"] == "gone"
     assert all("#b#" in kept for kept in found["planned"].values())  # 1.10 is newer than 1.9
     assert main(["duplicates", "--undo", "gone"]) == 0
-    assert "2 chunks are back; 0 were there" in capsys.readouterr().out
+    assert "2 chunks back; 0 were there" in capsys.readouterr().out
     assert main(["duplicates", "--to", "5"]) == 0
     assert "3 of 8 chunks would go" in capsys.readouterr().out
-    assert main(["duplicates", "--to", "9"]) == 1
+    assert main(["duplicates", "--to", "9"]) == 2
     assert "1 to 8, got 9" in capsys.readouterr().err
 
 
@@ -61,8 +61,8 @@ def test_deleting_asks_first_and_can_be_undone(rows, cache, capsys):
         (["--delete", "--to", "3"], 2, "exclude each other"),
         (["rows.jsonl", "--delete", "--yes"], 2, "not an index"),
         (["rows.jsonl", "--no-vectors", "--to", "3"], 2, "--no-vectors excludes"),
-        (["rows.jsonl", "--no-vectors", "--field", "colour"], 1, "no chunk has the metadata field 'colour'"),
-        (["rows.jsonl", "--no-vectors", "--delete", "--keep", "best"], 1, "newest, longest, first"),
+        (["rows.jsonl", "--no-vectors", "--field", "colour"], 2, "no chunk has the metadata field 'colour'"),
+        (["rows.jsonl", "--no-vectors", "--delete", "--keep", "best"], 2, "newest, longest, first"),
         (["missing.jsonl", "--no-vectors"], 1, "missing.jsonl"),
         (["--keep", "newest"], 2, "--keep, --by and --newest-by go with --delete"),
         (["--delete", "--newest-by", "version"], 2, "--newest-by goes with --keep newest"),

@@ -96,10 +96,10 @@ def test_a_killed_run_never_pays_twice(data, tmp_path):
 def test_what_is_wrong_is_said_before_anything_is_worked_out(data, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     out = ["--out", str(tmp_path / "r")]
-    assert main(["eval", "--dataset", str(data), *out, "--answers", "openai:m"]) == 1
+    assert main(["eval", "--dataset", str(data), *out, "--answers", "openai:m"]) == 2
     assert "OPENAI_API_KEY" in capsys.readouterr().err
     assert main(["eval", "--dataset", str(data), *out, "--answers-budget", "5"]) == 2
     assert "--answers MODEL" in capsys.readouterr().err
     none = ["--dataset", "synthetic_clustered", *out, "--answers", "openai:m@http://127.0.0.1:9"]
-    assert main(["eval", *none]) == 1
+    assert main(["eval", *none]) == 2
     assert "knows no answers" in capsys.readouterr().err

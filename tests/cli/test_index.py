@@ -7,7 +7,6 @@ from contextlib import suppress
 import pytest
 
 from dartboard.cli import main
-from dartboard.cli.doctor import _EXTRAS
 from dartboard.errors import StoreError, install_command
 from dartboard.stores.sqlite import SqliteStore
 from tests.cli.running import PATIENCE, run, start
@@ -72,19 +71,25 @@ def test_context(indexed, capsys):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "code", "said"),
     [
-        (["--tokens", "5"], "--tokens 5 is too small: the shortest of 2 candidates has"),
-        (["--order", "best"], "order must be one of gain, source, ends, got 'best'"),
-        (["--format", "html"], "format must be one of markdown, xml, json, got 'html'"),
-        (["--offset", "5"], "--offset counts picks and goes with --k, not with --tokens"),
-        (["--tokenizer", "none.json"], "there is no tokenizer file 'none.json'"),
-        (["--k", "3"], "--tokens bounds a context, not --k"),
+        (["--tokens", "5"], 2, "token_budget 5"),
+        (["--order", "best"], 2, "'best'"),
+        (["--format", "html"], 2, "'html'"),
+        (["--tokenizer", "none.json"], 2, "'none.json'"),
+        (["--offset", "5"], 2, "--offset"),
+        (["--k", "3"], 2, "--k"),
     ],
 )
-def test_a_context_that_cannot_be(indexed, capsys, wrong, said):
-    assert main(["context", "keys", *wrong]) in (1, 2)
+def test_a_context_that_cannot_be(indexed, capsys, wrong, code, said):
+    assert main(["context", "keys", *wrong]) == code
     assert said in capsys.readouterr().err
+
+
+def test_a_context_has_no_number_of_passages(indexed, capsys):
+    assert main(["context", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--token-budget" in shown and " -k" not in shown and "--offset" not in shown
 
 
 def test_search(indexed, capsys):
@@ -176,60 +181,119 @@ def test_which_copy_how_many_of_a_kind_and_whose_tokens(inside, capsys, tmp_path
     assert len(found_by(capsys, *fee, "--tokens", str(size - 1), *reader)["chunks"]) == 0
 
 
+WRONG_INPUT = [
+    (["search", "  "], "query"),
+    (["search", "keys", "-k", "2", "--tokens", "9"], "exclude each other"),
+    (["search", "keys", "-k", "abc"], "'abc'"),
+    (["search", "keys", "-k", "2000"], "2000"),
+    (["search", "keys", "--filter", "kind ="], "filter"),
+    (["search", "keys", "--filter", "kindd = 'pdf'"], "'kindd'"),
+    (["search", "keys", "--method", "best"], "method"),
+    (["search", "keys", "--sigma", "wide"], "'wide'"),
+    (["search", "keys", "--reranker", "magic"], "'magic'"),
+    (["search", "keys", "--retriever", "magic"], "retriever"),
+    (["search", "keys", "--store", "ftp://x"], "store"),
+    (["search", "keys", "--min-similarity", "4"], "min_similarity"),
+    (["search", "keys", "--min-gain-share", "2"], "min_gain_share"),
+    (["search", "keys", "--tokens", "0"], "token_budget"),
+    (["search", "keys", "--tokenizer", "gpt-4o"], "--token-budget"),
+    (["search", "keys", "--tokens", "9", "--tokenizer", "no.json"], "no.json"),
+    (["search", "keys", "--max-per-source", "0"], "max_per_source"),
+    (["search", "keys", "--max-per", "kind"], "--max-per"),
+    (["search", "keys", "--max-per", "kind=0"], "max_per"),
+    (["search", "keys", "--max-per", "author=1"], "author"),
+    (["search", "keys", "--also", " "], "also"),
+    (["search", "keys", *["--also", "x"] * 16], "also"),
+    (["search", "keys", "--weights", "1,2"], "weights"),
+    (["search", "keys", "--also", "x", "--weights", "1"], "weights"),
+    (["search", "keys", "--also", "x", "--weights", "1,nan"], "weights"),
+    (["search", "keys", "--also", "x", "--weights", "1;2"], "--weights"),
+    (["search", "keys", "--seen", "nobody"], "'nobody'"),
+    (["search", "keys", "--offset", "-1"], "offset"),
+    (["search", "keys", "--prefer", "edition"], "edition"),
+    (["search", "keys", "--nonsense"], "--nonsense"),
+    (["index", "docs", "--chunk-size", "0"], "--chunk-size"),
+    (["index", "docs", "-s", "memory://"], "memory://"),
+    (["delete"], "--where"),
+    (["delete", "zz"], "'zz'"),
+    (["delete", "--filter", "kindd != 'pdf'", "--dry-run"], "'kindd'"),
+    (["snapshot", "docs/keys.md"], "exists already"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG_INPUT)
+def test_wrong_input_is_one_line_and_code_2(indexed, capsys, arguments, said):
+    assert main(arguments) == 2
+    complaint = capsys.readouterr().err
+    assert said in complaint and complaint.startswith("dartboard: ") and complaint.count("\n") == 1
+
+
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "said"),
     [
-        (["search", "  "], "query is empty"),
-        (["search", "keys", "-k", "2", "--tokens", "9"], "exclude each other"),
-        (["search", "keys", "--filter", "kind ="], "filter: expected a value"),
-        (["search", "keys", "--filter", "kindd = 'pdf'"], "'kindd': did you mean kind? There are"),
-        (["delete", "--filter", "kindd != 'pdf'", "--dry-run"], "no chunk has the field 'kindd'"),
-        (["search", "keys", "--method", "best"], "unknown method"),
-        (["search", "keys", "--sigma", "wide"], "--sigma must be a number or 'auto' (numbers from"),
-        (["search", "keys", "--retriever", "magic"], "unknown retriever"),
-        (["search", "keys", "--collection", "other"], "no collection 'other'"),
-        (["search", "keys", "--store", "nowhere.dartboard"], "there is no index 'nowhere.dartboard'"),
-        (["search", "keys", "--store", "ftp://x"], "unknown kind of store"),
-        (["search", "keys", "-k", "2000"], "--k must be in 1 to 1000"),
-        (["search", "keys", "--tokens", "0"], "--tokens must be 1 or more, got 0"),
-        (["search", "keys", "--max-per-source", "0"], "--max-per-source must be 1 or more, got 0"),
-        (["search", "keys", "-k", "9", "--triage", "3"], "--triage must be in 9 (as many as --k)"),
-        (["search", "keys", "--also", " "], "a question in --also is empty"),
-        (["search", "keys", *["--also", "x"] * 16], "--also has 16 questions: at most 15"),
-        (["search", "keys", "--weights", "1,2"], "give --also"),
-        (["search", "keys", "--also", "x", "--weights", "1"], "--weights must be one number per question"),
-        (["search", "keys", "--also", "x", "--weights", "1,0"], "--weights must be finite numbers > 0"),
-        (["search", "keys", "--also", "x", "--weights", "1,nan"], "--weights must be finite numbers > 0"),
-        (["search", "keys", "--also", "x", "--weights", "1;2"], "--weights are numbers such as 2,1"),
-        (["search", "keys", "--seen", "nobody"], "no chunk 'nobody' in the collection: check --seen"),
-        (["search", "keys", "--offset", "-1"], "--offset must be a whole number >= 0"),
-        (["search", "keys", "--offset", "x"], "--offset"),
-        (["search", "keys", "--offset", "1", "--tokens", "9"], "not with --tokens: give --k alone"),
-        (["search", "keys", "--prefer", "edition"], "no candidate has 'edition' in its metadata"),
-        (["search", "keys", "--max-per", "kind"], "--max-per is a field and a number, such as author=2"),
-        (["search", "keys", "--max-per", "kind=0"], "whole number >= 1"),
-        (["search", "keys", "--max-per", "author=1"], "no candidate has 'author' in its metadata"),
-        (["search", "keys", "--tokens", "9", "--tokenizer", "no.json"], "there is no tokenizer file"),
-        (["index", "docs", "--chunk-size", "64"], "splits documents by"),
-        (["index", "docs", "-r", "colbert"], "keeps other fields"),
-        (["index", "nowhere"], "there is no file or folder nowhere"),
-        (["index", "docs", "-s", "memory://"], "keeps nothing beyond this command"),
-        (["delete"], "give ids or --filter"),
-        (["snapshot", "docs/keys.md"], "exists already"),
-        (["restore", "nowhere.snapshot"], "there is no snapshot"),
-        (["restore", "docs/keys.md"], "damaged or not a snapshot"),
+        (["search", "keys", "--collection", "other"], "'other'"),
+        (["search", "keys", "--store", "nowhere.dartboard"], "'nowhere.dartboard'"),
+        (["search", "keys", "--store", "~nouser/x"], "~nouser/x"),
+        (["index", "nowhere"], "nowhere"),
+        (["restore", "nowhere.snapshot"], "snapshot"),
+        (["restore", "docs/keys.md"], "snapshot"),
     ],
 )
-def test_complaints(indexed, capsys, arguments, complaint):
-    assert main(arguments) in (1, 2)
-    said = capsys.readouterr().err
-    assert complaint in said and "Traceback" not in said and said.count("\n") == 1
+def test_what_is_not_there_is_one_line_and_code_1(indexed, capsys, arguments, said):
+    assert main(arguments) == 1
+    complaint = capsys.readouterr().err
+    assert said in complaint and complaint.count("\n") == 1
+
+
+def test_brackets_of_a_name_stay(indexed, capsys, tmp_path, monkeypatch):
+    store = tmp_path / "a [draft] b.dartboard"
+    assert main(["index", "docs", "--store", str(store)]) == 0
+    shown = capsys.readouterr().out
+    assert f"to {store}" in shown and f"--store '{store}'" in shown
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["config"]) == 0
+    assert "gemini:MODEL[@URL]" in capsys.readouterr().out
+
+
+def test_pictures_are_counted(inside, capsys, tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "keys.md").write_text("Rotate the keys.")
+    for number in range(3):
+        (docs / f"{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    assert main(["index", str(docs), "--store", str(tmp_path / "i.dartboard")]) == 0
+    errors = capsys.readouterr().err
+    assert "3 files without text" in errors and "0.png" not in errors
+
+
+def test_off_a_terminal_a_line_now_and_then(inside, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("dartboard.cli.console.EVERY", 0.0)
+    assert main(["index", "docs", "--store", str(tmp_path / "i.dartboard")]) == 0
+    assert "Indexing: " in capsys.readouterr().err
+
+
+def test_several_versions_suggest_prefer(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "The timeout of a request is {} seconds, and it can be set in the configuration of the client."
+    for version in ("7.4.4", "8.1.1", "8.3.4"):
+        (tmp_path / f"docs/v{version}").mkdir(parents=True)
+        (tmp_path / f"docs/v{version}/client.md").write_text(f"# Client\n\n{text.format(30)}\n")
+    assert main(["index", "docs"]) == 0
+    capsys.readouterr()
+    for command in (["search"], ["context"], ["duplicates"]):
+        question = [] if command == ["duplicates"] else ["How long is the timeout?"]
+        assert main([*command, *question]) == 0
+        shown = capsys.readouterr()
+        assert "--prefer source" in shown.out + shown.err, command
+    assert main(["search", "How long is the timeout?", "--prefer", "source"]) == 0
+    shown = capsys.readouterr()
+    assert "v8.3.4/client.md" in shown.out and "--prefer" not in shown.err
 
 
 def test_stats_and_config(indexed, capsys, monkeypatch):
     assert main(["stats"]) == 0
     shown = capsys.readouterr().out
-    assert "2 chunks" in shown and "chunks: text 1, markdown 1" in shown
+    assert "2 chunks" in shown and "chunks: text 1, markdown 1" in shown and shown.count("kB") == 1
     assert main(["stats", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 2
     monkeypatch.setenv("DARTBOARD_STORE", "postgresql://me:secret@host/db?token=hidden")
@@ -249,7 +313,7 @@ def test_snapshot_restore_delete(indexed, capsys, tmp_path):
     assert main(["delete", "--filter", "kind = 'text'", "--json", *other]) == 0
     assert main(["stats", "--json", *other]) == 0
     shown = capsys.readouterr().out
-    assert "2 chunks restored" in shown and "1 chunks would go" in shown and '"deleted": 1' in shown
+    assert "2 chunks restored" in shown and "1 chunk would go" in shown and '"deleted": 1' in shown
     assert '"records": 1' in shown
 
 
@@ -263,7 +327,8 @@ def test_doctor(indexed, capsys, monkeypatch):
     assert main(["doctor", "--model", "onnx:nowhere", "--store", "later.dartboard"]) == 1
     shown = capsys.readouterr().out
     assert "WRONG model" in shown and "later.dartboard does not exist yet" in shown
-    monkeypatch.setitem(_EXTRAS, "search", ("no-such-package",))
+    declared = ["no-such-package>=1; extra == 'search'", "numpy>=1.26"]
+    monkeypatch.setattr("dartboard.cli.doctor.requires", lambda name: declared)
     assert main(["doctor"]) == 0
     assert install_command("search") in capsys.readouterr().out
 
@@ -272,7 +337,7 @@ def test_a_reader_that_stops_reading(indexed, tmp_path):
     with start("search", "keys", "--store", str(indexed / "index.dartboard"), cache=tmp_path) as process:
         process.stdout.close()
         errors = process.stderr.read()
-        assert process.wait(PATIENCE) in (0, 1, 141) and "Traceback" not in errors and "Errno" not in errors
+        assert process.wait(PATIENCE) == 0 and "Traceback" not in errors and "Errno" not in errors
 
 
 def records_in(path):
@@ -309,5 +374,5 @@ def test_help_and_a_process_of_its_own(indexed, tmp_path):
 def test_a_command_that_is_refused_makes_no_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("something")
-    assert main(["index", "nowhere"]) == 1 and main(["index", "a.txt", "--chunk-size", "0"]) == 1
+    assert main(["index", "nowhere"]) == 1 and main(["index", "a.txt", "--chunk-size", "0"]) == 2
     assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]

@@ -94,14 +94,14 @@ def test_a_port_in_use_is_one_line(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         done = run("serve", "--port", str(taken.getsockname()[1]), cache=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--port" in done.stderr
 
 
 def test_strangers_need_a_key(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["serve", "--host", "0.0.0.0"]) == 1
+    assert main(["serve", "--host", "0.0.0.0"]) == 2
     assert "dartboard keys create" in capsys.readouterr().err
 
 
@@ -121,7 +121,7 @@ def test_a_store_that_is_none_is_said_at_once(capsys, tmp_path, monkeypatch):
 )
 def test_bad_settings(capsys, tmp_path, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)
-    assert main(["serve", *options]) == 1
+    assert main(["serve", *options]) == 2
     assert said in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ _START = """\
 
 On this page you look up every command and option, as `--help` shows them.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted, 141 broken pipe. An expected error is one
+Exit codes: 0 success, 1 failure, 2 wrong usage or input, 130 interrupted. An expected error is one
 line on stderr. Shared settings come from flags, then variables, then a file: see [Settings](settings.md).
 """
 

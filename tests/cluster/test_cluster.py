@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from dartboard.cli import main
-from dartboard.cluster import ClusterEncoder, Recipe, recipe_of
-from dartboard.cluster.encoder import encode
+from dartboard.cluster import ClusterEncoder, connect, encode, encoding_on, recipe_of
 from dartboard.embeddings.by_name import model_by_name
 from dartboard.engine import Engine, index_paths
-from dartboard.errors import ClusterError, InvalidInputError
+from dartboard.errors import ClusterError, ConfigError, InvalidInputError
 from tests.cli.running import environment, start
 from tests.cluster.filters import of_ray
 from tests.cluster.models import sociable_model
@@ -79,7 +79,7 @@ def test_the_command(whole, docs, tmp_path, capsys, monkeypatch):
     assert main(["index", "docs", "--json", "--store", "together.dartboard"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["encoded"] == 120
-    assert "2 machines of the cluster, 2 lists of passages at a time" in shown.err
+    assert "2 machines" in shown.err and "2 lists" in shown.err
     assert main(["index", "docs", "--ray", "off", "--store", "alone.dartboard"]) == 0
     assert "cluster" not in capsys.readouterr().err
     assert content(tmp_path / "together.dartboard") == content(tmp_path / "alone.dartboard")
@@ -143,10 +143,10 @@ def test_another_dartboard_or_model_is_refused_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     sociable_model(tmp_path / "model")
     recipe = recipe_of("onnx:model")
-    with pytest.raises(ClusterError, match=r"runs dartboard \d.*, and here it is 9\.9: install the same"):
+    with pytest.raises(ClusterError, match=r"9\.9"):
         ClusterEncoder(cluster, replace(recipe, version="9.9"))
     sociable_model(tmp_path / "model", seed=1)
-    with pytest.raises(ClusterError, match=r"has another model under the name .onnx:/.*Put the same"):
+    with pytest.raises(ClusterError, match="another model"):
         ClusterEncoder(cluster, recipe)
     monkeypatch.setattr("dartboard.cluster.recipe_of", lambda name: recipe)
     assert main(["index", "docs", "--model", "onnx:model", "--ray", whole.address]) == 1
@@ -155,17 +155,16 @@ def test_another_dartboard_or_model_is_refused_before_anything_is_written(
     assert not (tmp_path / "index.dartboard").exists()
 
 
-def test_machines_that_round_otherwise_are_named(whole, cluster, caplog):
+def test_machines_that_round_otherwise_are_named_once(whole, cluster, caplog):
     encoder = ClusterEncoder(cluster, replace(recipe_of("default"), bits="0123456789abcdef"))
-    assert caplog.text.count("not the same to the last bit") == 1
     assert encoder.begin(["one", "two"]).vectors().shape == (2, 384)
     assert encoder.begin(["three"]).vectors().shape == (1, 384)
-    assert caplog.text.count("not the same to the last bit") == 2
+    assert caplog.text.count("not the same to the last bit") == 1
 
 
 def test_an_error_of_a_worker_is_ours(whole, cluster):
     encoder = ClusterEncoder(cluster, recipe_of("default"))
-    with pytest.raises(InvalidInputError, match=r"text 1 is empty: .* \(on "):
+    with pytest.raises(InvalidInputError, match=r"\(on "):
         encoder.begin(["something", " "]).vectors()
 
 
@@ -174,16 +173,37 @@ def test_what_a_worker_does(tmp_path, monkeypatch):
     sociable_model(tmp_path / "model")
     for name in ("default", "onnx:model"):
         recipe = recipe_of(name)
-        _, bits, vectors = encode(recipe.plain(), ["one", "two words"])
-        assert bits == recipe.bits and recipe.cpus == recipe.threads
+        error, _, _, bits, vectors = encode(asdict(recipe), ["one", "two words"])
+        assert (error, bits) == ("", recipe.bits)
         here = model_by_name(name).encode_documents(["one", "two words"])
         assert vectors.tobytes() == here.tobytes()
-    with pytest.raises(ClusterError, match="runs dartboard"):
-        encode(replace(recipe, version="9.9").plain(), ["one"])
-    with pytest.raises(ClusterError, match="has another model"):
-        encode(replace(recipe, fingerprint="other").plain(), ["one"])
-    with pytest.raises(ClusterError, match="no model was named"):
-        encode(Recipe().plain(), ["one"])
+    assert encode(asdict(replace(recipe, version="9.9")), ["one"])[0] == "ClusterError"
+    assert encode(asdict(replace(recipe, fingerprint="other")), ["one"])[0] == "ClusterError"
+    assert encode(asdict(recipe), ["one", " "])[0] == "InvalidInputError"
+
+
+@pytest.mark.parametrize("text", ["", "here", "head:", ":6379", "head:x"])
+def test_what_is_no_address(text):
+    with pytest.raises(ConfigError, match="HOST:PORT"), connect(text):
+        pass
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_nobody_there(scheme, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)  # other tests of this process are connected
+    (tmp_path / "a.txt").write_text("something")
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"{scheme}127.0.0.1:{free.getsockname()[1]}"
+        assert main(["index", "a.txt", "--ray", nobody]) == 1
+    assert "no cluster answers" in capsys.readouterr().err
+    assert not (tmp_path / "index.dartboard").exists()
+
+
+def test_off_is_no_cluster():
+    with encoding_on("off", "default") as encoder:
+        assert encoder is None
 
 
 def test_the_page_shows_what_runs(whole, docs, tmp_path):
