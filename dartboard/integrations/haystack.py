@@ -24,13 +24,12 @@ from dartboard.context import DEFAULT_BUDGET, Order, check_options
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.index_search import Found, search, search_passages
+from dartboard.integrations.index_search import Found, search
 from dartboard.integrations.models import as_model, check_model
 from dartboard.integrations.options import as_options, gathered, plain
 from dartboard.integrations.rerank import KEY, Item, rerank, with_note
 from dartboard.search_options import SearchOptions
-from dartboard.stores import DEFAULT_COLLECTION
-from dartboard.stores.filters import DEEPEST, Among, And, Exists, Filter, Not, Or, comparison
+from dartboard.stores.filters import Among, And, Exists, Filter, Not, Or, comparison
 from dartboard.stores.urls import without_password
 
 __all__ = ["DartboardRanker", "DartboardRetriever"]
@@ -44,9 +43,7 @@ class DartboardRetriever:
         store: The index: a file path or a URL, a ``Secret`` where it holds a password. It is opened, only to
             be read, at the first question or by ``warm_up``.
         engine: An engine that is open already, in place of ``store``; it cannot be saved.
-        collection: As in ``Engine``.
-        model: As in ``Engine``, by name; by default what the index was made with.
-        retriever: The same.
+        engine_options: As in ``Engine``, by name: ``{"retriever": "bm25"}``.
         filters: Haystack's own, in place of ``where``.
         filter_policy: Whether filters of a run replace these or are merged with them.
         return_embedding: Whether documents come with their vectors.
@@ -66,9 +63,7 @@ class DartboardRetriever:
         store: str | Secret | None = None,
         *,
         engine: Engine | None = None,
-        collection: str = DEFAULT_COLLECTION,
-        model: str | None = None,
-        retriever: str | None = None,
+        engine_options: dict[str, Any] | None = None,
         filters: dict[str, Any] | None = None,
         filter_policy: str | FilterPolicy = FilterPolicy.REPLACE,
         return_embedding: bool = False,
@@ -82,7 +77,7 @@ class DartboardRetriever:
             raise ConfigError(
                 "give a store (a file path or a URL) or an open engine, one of them", field="store"
             )
-        self.store, self.collection, self.model, self.retriever = store, collection, model, retriever
+        self.store, self.engine_options = store, engine_options
         self.filters, self.filter_policy = filters, FilterPolicy(filter_policy)
         self.return_embedding, self.meta_key = return_embedding, meta_key
         self.merge, self.expand, self.order = merge, expand, order
@@ -119,15 +114,15 @@ class DartboardRetriever:
             )
         names = (
             "store",
-            "collection",
-            "model",
-            "retriever",
+            "engine_options",
             "filters",
             "return_embedding",
             "merge",
             "expand",
+            "order",
+            "meta_key",
         )
-        settings = {name: getattr(self, name) for name in (*names, "order", "meta_key")}
+        settings = {name: getattr(self, name) for name in names}
         settings["filter_policy"] = self.filter_policy.value
         return default_to_dict(self, **settings, options=_saved(self.options))
 
@@ -153,11 +148,8 @@ class DartboardRetriever:
         asked = apply_filter_policy(self.filter_policy, self.filters, filters)
         where = from_haystack(asked) if asked else None
         options = _changed(self.options, k=top_k, also=also, seen=seen, offset=offset, where=where)
-        engine, key = self._opened(), self.meta_key
-        if self.merge:
-            found = search_passages(engine, query, options, key, expand=self.expand, order=self.order)
-        else:
-            found = search(engine, query, options, key)
+        how: Any = {"merge": self.merge, "expand": self.expand, "order": self.order}
+        found = search(self._opened(), query, options, self.meta_key, **how)
         return {"documents": [self._document(one) for one in found]}
 
     @component.output_types(documents=list[Document])
@@ -177,13 +169,7 @@ class DartboardRetriever:
         with self._lock:
             if self._engine is None:
                 url = self.store.resolve_value() if isinstance(self.store, Secret) else self.store
-                self._engine = Engine.open(
-                    url or "",
-                    read_only=True,
-                    collection=self.collection,
-                    model=self.model,
-                    retriever=self.retriever,
-                )
+                self._engine = Engine.open(url or "", read_only=True, **(self.engine_options or {}))
             return self._engine
 
     def _document(self, found: Found) -> Document:
@@ -345,14 +331,12 @@ def _own_embeddings(documents: Sequence[Document]) -> list[Any]:
     return [document.embedding for document in documents]
 
 
-def from_haystack(given: Mapping[str, Any], depth: int = 0) -> Filter:
+def from_haystack(given: Mapping[str, Any]) -> Filter:
     """``{"field": "meta.year", "operator": ">=", "value": 2020}`` and what ``conditions`` make of such.
 
     What it says that dartboard's own language cannot (a substring, a date) is an error, never a filter that
     lets more through. Fields that are missing behave as in :mod:`dartboard.stores.filters`.
     """
-    if depth > DEEPEST:
-        raise InvalidInputError(f"filters are nested more than {DEEPEST} deep", field="filters")
     if not isinstance(given, Mapping) or "operator" not in given:
         raise InvalidInputError(
             'filters are such as {"field": "meta.year", "operator": ">=", "value": 2020}, or "operator" with '
@@ -369,7 +353,7 @@ def from_haystack(given: Mapping[str, Any], depth: int = 0) -> Filter:
         raise InvalidInputError(
             'a filter without a field has an "operator" of AND, OR or NOT, and "conditions"', field="filters"
         )
-    parts = tuple(from_haystack(part, depth + 1) for part in conditions)
+    parts = tuple(from_haystack(part) for part in conditions)
     if operator == "NOT":
         return Not(And(parts))
     return And(parts) if operator == "AND" else Or(parts)

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from dartboard.context import Order
+from dartboard.context import Context, Order
 from dartboard.engine import Engine
 from dartboard.integrations.rerank import notes_of, with_note
 from dartboard.search_options import SearchOptions
@@ -34,8 +34,28 @@ class Found(NamedTuple):
     embedding: FloatArray | None = None
 
 
-def search(engine: Engine, query: str, options: SearchOptions, key: str) -> list[Found]:
-    """The picks in order, with their similarity as score; none where nothing matches."""
+def search(
+    engine: Engine,
+    query: str,
+    options: SearchOptions,
+    key: str,
+    *,
+    merge: bool = False,
+    expand: bool = True,
+    order: Order = "gain",
+) -> list[Found]:
+    """The picks in order; none where nothing matches.
+
+    Args:
+        engine, query, options: As in :meth:`Engine.search`.
+        key: Where in the metadata the note stands.
+        merge: Give the passages of :meth:`Engine.context` instead, in its order, with their gain as score.
+            Metadata are ``number``, ``source``, ``heading`` (unless there is none), ``chunk_ids`` and
+            ``gain``; what is said of the whole context stands under ``key``.
+        expand, order: As in :meth:`Engine.context`.
+    """
+    if merge:
+        return _passages(engine.context(query, options, expand=expand, order=order), key)
     result = engine.search(query, options)
     notes = notes_of(
         result, vector_sources=[f"index:{engine.name}"] * len(result), query_model=engine.model.name
@@ -49,15 +69,7 @@ def search(engine: Engine, query: str, options: SearchOptions, key: str) -> list
     return found
 
 
-def search_passages(
-    engine: Engine, query: str, options: SearchOptions, key: str, *, expand: bool, order: Order
-) -> list[Found]:
-    """The passages of a context in their order, with their gain as score; none where nothing matches.
-
-    Metadata are ``number``, ``source``, ``heading`` (unless there is none), ``chunk_ids`` and ``gain``; what
-    is said of the whole context stands under ``key``.
-    """
-    built = engine.context(query, options, expand=expand, order=order)
+def _passages(built: Context, key: str) -> list[Found]:
     said = built.to_json()
     whole = {name: said[name] for name in ("tokens", "token_budget", "coverage", "relevance")}
     found = []

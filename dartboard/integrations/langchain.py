@@ -32,7 +32,7 @@ from dartboard.context import DEFAULT_BUDGET, Order, check_options
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
-from dartboard.integrations.index_search import search, search_passages
+from dartboard.integrations.index_search import search
 from dartboard.integrations.models import ModelChoice, as_model, check_model
 from dartboard.integrations.options import OptionsField, as_options, gathered
 from dartboard.integrations.rerank import Item, rerank, with_note
@@ -85,11 +85,9 @@ class DartboardRetriever(OptionsField, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **changes: Any
     ) -> list[Document]:
-        options, key = as_options(self.options, changes), self.metadata_key
-        if self.merge:
-            found = search_passages(self.engine, query, options, key, expand=self.expand, order=self.order)
-        else:
-            found = search(self.engine, query, options, key)
+        options = as_options(self.options, changes)
+        how: Any = {"merge": self.merge, "expand": self.expand, "order": self.order}
+        found = search(self.engine, query, options, self.metadata_key, **how)
         return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in found]
 
     async def _aget_relevant_documents(

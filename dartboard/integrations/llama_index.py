@@ -18,7 +18,7 @@ try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.bridge.pydantic import ConfigDict, PrivateAttr, field_serializer, model_validator
-    from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+    from llama_index.core.callbacks import CallbackManager
     from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import (
@@ -42,11 +42,11 @@ from dartboard.context import DEFAULT_BUDGET, Order, check_options
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.index_search import HIDDEN, Found, search, search_passages
+from dartboard.integrations.index_search import HIDDEN, Found, search
 from dartboard.integrations.models import ModelChoice, as_model, check_model
 from dartboard.integrations.options import OptionsField, gathered
 from dartboard.integrations.rerank import KEY, Item, Pick, rerank, with_note
-from dartboard.stores.filters import DEEPEST, And, Equal, Exists, Filter, Not, Or, comparison
+from dartboard.stores.filters import And, Equal, Exists, Filter, Not, Or, comparison
 
 __all__ = ["DartboardEmbedding", "DartboardPostprocessor", "DartboardRetriever"]
 
@@ -97,7 +97,7 @@ class DartboardRetriever(BaseRetriever):
             check_options(self.options, order)
         super().__init__(callback_manager=callback_manager)
         self.engine, self.metadata_key = engine, metadata_key
-        self.merge, self.expand, self.order = merge, expand, order
+        self.how: Any = {"merge": merge, "expand": expand, "order": order}
 
     @classmethod
     def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **settings: Any) -> Self:
@@ -106,19 +106,14 @@ class DartboardRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         query, key = query_bundle.query_str, self.metadata_key
-        if self.merge:
-            found = search_passages(
-                self.engine, query, self.options, key, expand=self.expand, order=self.order
-            )
-        else:
-            found = search(self.engine, query, self.options, key)
+        found = search(self.engine, query, self.options, key, **self.how)
         return [NodeWithScore(node=self._node(one), score=one.score) for one in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
     def _node(self, found: Found) -> TextNode:
-        ours = self.merge or "document_hash" in found.metadata
+        ours = self.how["merge"] or "document_hash" in found.metadata
         hidden = [self.metadata_key, *(HIDDEN if ours else ())]
         source = found.metadata.get("source")
         return TextNode(
@@ -195,17 +190,15 @@ class DartboardPostprocessor(OptionsField, BaseNodePostprocessor):
             return []
         if query_bundle is None:
             raise InvalidInputError("nodes are picked for a question: pass query_bundle or query_str")
-        most, name = min(self.options.k or len(nodes), len(nodes)), self.class_name()
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: name,
-            EventPayload.QUERY_STR: query_bundle.query_str,
-            EventPayload.TOP_K: most,
-        }
-        _dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=most, model_name=name))
-        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            picked = [self._noted(pick) for pick in self._picks(nodes, query_bundle)]
-            event.on_end(payload={EventPayload.NODES: picked})
+        _dispatcher.event(
+            ReRankStartEvent(
+                query=query_bundle,
+                nodes=nodes,
+                top_n=self.options.k or len(nodes),
+                model_name=self.class_name(),
+            )
+        )
+        picked = [self._noted(pick) for pick in self._picks(nodes, query_bundle)]
         _dispatcher.event(ReRankEndEvent(nodes=picked))
         return picked
 
@@ -313,21 +306,19 @@ def read_vectors(store: Any, nodes: Sequence[BaseNode]) -> list[Any]:
     return [found.get(id) for id in ids]
 
 
-def from_llama_index(given: Any, depth: int = 0) -> Filter:
+def from_llama_index(given: Any) -> Filter:
     """``MetadataFilters``, of ``MetadataFilter`` and of themselves.
 
     What it says that dartboard's own language cannot (a substring, a date) is an error, never a filter that
     lets more through. Fields that are missing behave as in :mod:`dartboard.stores.filters`.
     """
-    if depth > DEEPEST:
-        raise InvalidInputError(f"filters are nested more than {DEEPEST} deep", field="filters")
     if not hasattr(given, "filters"):
         if not hasattr(given, "key"):
             raise InvalidInputError(
                 f"filters must be MetadataFilters, got {type(given).__name__}", field="filters"
             )
         return _comparison(given.key, _plain(given.operator), given.value)
-    parts = tuple(from_llama_index(part, depth + 1) for part in given.filters)
+    parts = tuple(from_llama_index(part) for part in given.filters)
     condition = _plain(given.condition or "and")
     if condition == "not":  # as LlamaIndex has it: none of them matches
         return Not(Or(parts))

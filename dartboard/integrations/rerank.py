@@ -29,7 +29,6 @@ had a score or a note before keep them as ``score_before`` and ``before``.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -47,7 +46,7 @@ from dartboard.integrations.models import UnknownModel, as_model, encode_documen
 from dartboard.retrievers.query import check_query
 from dartboard.retrievers.ranking import cosines
 from dartboard.search_options import SearchOptions
-from dartboard.selection.select import method_of
+from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray, RetrievalResult, check_vector
 
 KEY = "dartboard"
@@ -119,88 +118,26 @@ def rerank(
         ConfigError: Nothing says which model made the vectors, so that the query cannot be embedded alike.
     """
     check_query(query)
-    where = options.where
-    if where is not None:
-        items = [item for item in items if where.matches(item.metadata, item.id or "")]  # type: ignore[union-attr]
+    items = [item for item in items if _wanted(item, options)]
     given = _given_vectors(items, vectors)
-    usable = [place for place, item in enumerate(items) if given[place] is not None or item.text.strip()]
-    picks = _picked(
-        query,
-        [items[place] for place in usable],
-        [given[place] for place in usable],
-        model,
-        options,
-        query_vector,
-        scored,
-    )
+    usable = [at for at, item in enumerate(items) if given[at] is not None or item.text.strip()]
+    blank = [item for at, item in enumerate(items) if given[at] is None and not item.text.strip()]
+    items, given = [items[at] for at in usable], [given[at] for at in usable]
+    picks = _picks(query, items, given, model, options, query_vector, scored) if items else []
     bounded = options.token_budget or options.offset or options.min_gain_share or options.min_similarity
-    room = 0 if bounded else (options.k or 0) - len(picks)
-    blank = [item for place, item in enumerate(items) if place not in set(usable)][: max(room, 0)]
-    return picks + [Pick(item.document, _blank_note(picks, rank)) for rank, item in enumerate(blank)]
+    room = 0 if bounded else max((options.k or 0) - len(picks), 0)
+    coverage = picks[-1].note["coverage"] if picks else 0.0
+    for item in blank[:room]:
+        nothing = {"rank": len(picks) + 1, "gain": 0.0, "coverage": coverage, "stands_for_count": 0}
+        picks.append(Pick(item.document, nothing))
+    return picks
 
 
-def _picked(
-    query: str,
-    items: list[Item],
-    given: list[Any],
-    model: Any,
-    options: SearchOptions,
-    query_vector: Any,
-    scored: bool,
-) -> list[Pick]:
-    if not items:
-        return []
-    embeds = any(vector is None for vector in given)
-    if model is None and query_vector is None and not embeds:
-        raise ConfigError(
-            "say which model made the documents' vectors, so that the query is embedded alike", field="model"
-        )
-    # Nothing is known of the model behind vectors that came ready-made, unless it is named.
-    unknown = model is None and query_vector is not None and not embeds and not options.also
-    maker = UnknownModel() if unknown else as_model(model)
-    made = iter(
-        encode_documents(maker, [_embedded(i) for i, v in zip(items, given, strict=True) if v is None])
-    )
-    rows = [next(made) if vector is None else vector for vector in given]
-    questions = _questions(maker, query, options, query_vector)
-    rows = _checked(rows, items, questions.shape[1])
-    keep = list(range(len(items)))
-    if options.min_similarity is not None:
-        nearest = np.max([cosines(question, np.stack(rows)) for question in questions], axis=0)
-        kept_ids = {*options.must_include, *options.seen_ids}
-        keep = [at for at in keep if nearest[at] >= options.min_similarity or items[at].id in kept_ids]
-    if not keep:
-        return []
-    items, rows = [items[at] for at in keep], [rows[at] for at in keep]
-    given = [given[at] for at in keep]
-    # Documents are known by their places, for ids may be missing or occur twice.
-    chunks = [
-        Chunk.trusted(_name(place), item.text, row, dict(item.metadata))
-        for place, (item, row) in enumerate(zip(items, rows, strict=True))
-    ]
-    result = DartboardRetriever(DartboardConfig(reranker_type="cosine"), maker).choose(
-        query,
-        questions,
-        chunks,
-        _by_place(options, items),
-        scores=_scores(items, options) if scored else None,
-        costs=None if options.token_budget is None else _costs(maker, items, options),
-    )
-    places = [int(chunk.id) for chunk in result.chunks]
-    notes = notes_of(
-        result,
-        vector_sources=[f"model:{maker.name}" if given[place] is None else "given" for place in places],
-        query_model=maker.name if query_vector is None else "given",
-        name=lambda id: items[int(id)].id or int(id),
-    )
-    return [
-        Pick(items[place].document, note | _score_before(items[place]))
-        for place, note in zip(places, notes, strict=True)
-    ]
-
-
-def _embedded(item: Item) -> str:
-    return item.text if item.embedded is None else item.embedded
+def _wanted(item: Item, options: SearchOptions) -> bool:
+    """Whether filter and exclusions let a document through; what was seen stays, for it is covered."""
+    if item.id in options.exclude and item.id not in options.seen_ids:
+        return False
+    return not isinstance(options.where, Filter) or options.where.matches(item.metadata, item.id or "")
 
 
 def _given_vectors(items: Sequence[Item], vectors: Callable[[list[Any]], Sequence[Any]] | None) -> list[Any]:
@@ -216,6 +153,67 @@ def _given_vectors(items: Sequence[Item], vectors: Callable[[list[Any]], Sequenc
     return given
 
 
+def _picks(
+    query: str,
+    items: list[Item],
+    given: list[Any],
+    model: Any,
+    options: SearchOptions,
+    query_vector: Any,
+    scored: bool,
+) -> list[Pick]:
+    missing = [_embedded(item) for item, vector in zip(items, given, strict=True) if vector is None]
+    if model is None and query_vector is None and not missing:
+        raise ConfigError(
+            "say which model made the documents' vectors, so that the query is embedded alike", field="model"
+        )
+    # Nothing is known of the model behind vectors that came ready-made, unless it is named.
+    unknown = model is None and query_vector is not None and not missing and not options.also
+    maker = UnknownModel() if unknown else as_model(model)
+    made = iter(encode_documents(maker, missing))
+    questions = _questions(maker, query, options, query_vector)
+    rows = [
+        _checked(next(made) if vector is None else vector, item, questions.shape[1])
+        for item, vector in zip(items, given, strict=True)
+    ]
+    if options.min_similarity is not None and not options.must_include:
+        nearest = max(cosines(question, np.stack(rows)).max() for question in questions)
+        if nearest < options.min_similarity:
+            return []
+    # Documents are known by their places, for ids may be missing or occur twice.
+    chunks = [
+        Chunk.trusted(_place(at), item.text, row, dict(item.metadata))
+        for at, (item, row) in enumerate(zip(items, rows, strict=True))
+    ]
+    costs = None
+    if options.token_budget is not None:
+        counter = maker if options.tokenizer is None else reader_tokenizer(options.tokenizer)
+        costs = count_tokens(counter, [(item.counted or item.text).strip() or "." for item in items])
+    result = DartboardRetriever(DartboardConfig(reranker_type="cosine"), maker).choose(
+        query,
+        questions,
+        chunks,
+        _by_place(options, items),
+        scores=_scores(items, options) if scored else None,
+        costs=costs,
+    )
+    places = [int(chunk.id) for chunk in result.chunks]
+    notes = notes_of(
+        result,
+        vector_sources=[f"model:{maker.name}" if given[at] is None else "given" for at in places],
+        query_model=maker.name if query_vector is None else "given",
+        name=lambda id: items[int(id)].id or int(id),
+    )
+    for at, note in zip(places, notes, strict=True):
+        if items[at].score is not None:
+            note["score_before"] = items[at].score
+    return [Pick(items[at].document, note) for at, note in zip(places, notes, strict=True)]
+
+
+def _embedded(item: Item) -> str:
+    return item.text if item.embedded is None else item.embedded
+
+
 def _questions(model: EmbeddingModel, query: str, options: SearchOptions, query_vector: Any) -> FloatArray:
     """``(m, d)`` the vectors of the query and of the questions in ``also``."""
     if query_vector is None:
@@ -224,69 +222,47 @@ def _questions(model: EmbeddingModel, query: str, options: SearchOptions, query_
     return np.stack([first, *(model.encode_queries(options.also) if options.also else ())])
 
 
-def _checked(rows: list[Any], items: Sequence[Item], dimension: int) -> list[FloatArray]:
-    found = []
-    for place, (row, item) in enumerate(zip(rows, items, strict=True)):
-        name = f"document {place if item.id is None else item.id!r}"
-        vector = check_vector(row, name=f"the vector of {name}", one_row=False)
-        if vector.size != dimension:
-            raise InvalidInputError(
-                f"the vector of {name} has {vector.size} dimensions where the query's has {dimension}: embed "
-                "both with the same model",
-                field="model",
-            )
-        found.append(vector)
-    return found
+def _checked(vector: Any, item: Item, dimension: int) -> FloatArray:
+    name = f"the vector of document {item.id!r} ({item.text[:40]!r})"
+    row = check_vector(vector, name=name, one_row=False)
+    if row.size != dimension:
+        raise InvalidInputError(
+            f"{name} has {row.size} dimensions where the query's has {dimension}: embed both with the same "
+            "model",
+            field="model",
+        )
+    return row
 
 
-def _name(place: int) -> str:
-    return f"{place:09d}"
+def _place(at: int) -> str:
+    return f"{at:09d}"
 
 
 def _by_place(options: SearchOptions, items: Sequence[Item]) -> SearchOptions:
     """The options with the places of documents for their ids."""
-    places: defaultdict[str, list[str]] = defaultdict(list)
-    for place, item in enumerate(items):
-        if item.id is not None:
-            places[item.id].append(_name(place))
-    if unknown := [id for id in options.must_include if id not in places]:
-        raise InvalidInputError(f"no document {unknown[0]!r} among those given", field="must_include")
 
-    def of(ids: Sequence[str]) -> list[str]:
-        return [place for id in ids for place in places.get(id, ())]
+    def places(ids: Sequence[str]) -> list[str]:
+        return [_place(at) for id in ids for at, item in enumerate(items) if item.id == id]
 
-    seen = options.seen if options.seen_vectors is not None else of(options.seen_ids)
-    return replace(
-        options, where=None, must_include=of(options.must_include), exclude=of(options.exclude), seen=seen
-    )
-
-
-def _costs(model: EmbeddingModel, items: Sequence[Item], options: SearchOptions) -> list[int]:
-    counter = model if options.tokenizer is None else reader_tokenizer(options.tokenizer)
-    return count_tokens(counter, [(item.counted or item.text).strip() or "." for item in items])
+    for id in options.must_include:
+        if not places([id]):
+            raise InvalidInputError(f"no document {id!r} among those given", field="must_include")
+    seen = options.seen if options.seen_vectors is not None else places(options.seen_ids)
+    required = places(options.must_include)
+    return replace(options, where=None, must_include=required, exclude=(), seen=seen)
 
 
 def _scores(items: Sequence[Item], options: SearchOptions) -> list[float]:
     if options.also:
         raise ConfigError("scores are those of one question: leave out also, or the scores", field="also")
-    if method_of(options.method).name == "mmr":
-        raise ConfigError("mmr weighs similarities against each other and takes no scores", field="method")
-    for place, item in enumerate(items):
-        if not _is_score(item.score):
+    for item in items:
+        if not isinstance(item.score, Real) or not math.isfinite(item.score):
             raise InvalidInputError(
-                f"document {place if item.id is None else item.id!r} has the score {item.score!r}: each must "
-                "be a finite number where the order of the scores counts",
+                f"document {item.id!r} has the score {item.score!r}: each must be a finite number where the "
+                "order of the scores counts",
                 field="scores",
             )
     return [float(item.score) for item in items]
-
-
-def _is_score(score: Any) -> bool:
-    return isinstance(score, Real) and not isinstance(score, bool) and math.isfinite(score)
-
-
-def _score_before(item: Item) -> Note:
-    return {"score_before": float(item.score)} if _is_score(item.score) else {}
 
 
 def notes_of(
@@ -325,12 +301,6 @@ def notes_of(
             note["copies"] = [{**copy, "id": name(copy["id"])} for copy in facts["copies"][rank]]
         notes.append(note)
     return notes
-
-
-def _blank_note(picks: Sequence[Pick], place: int) -> Note:
-    """Of a document without text: it adds nothing and has no similarity."""
-    coverage = picks[-1].note["coverage"] if picks else 0.0
-    return {"rank": len(picks) + place + 1, "gain": 0.0, "coverage": coverage, "stands_for_count": 0}
 
 
 def with_note(metadata: Mapping[str, Any] | None, key: str, note: Note) -> dict[str, Any]:

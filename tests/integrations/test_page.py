@@ -41,38 +41,23 @@ def test_the_extra_brings_what_the_compressor_line_imports():
     assert any(package.startswith("langchain-classic") for package in extras["langchain"])
 
 
-def test_the_lines_of_the_readme_embed_no_document(monkeypatch):
-    """As the README shows them, with the stores that LangChain and LlamaIndex have by default."""
+def test_the_line_of_the_readme_embeds_no_document(monkeypatch):
     from langchain_core.documents import Document
     from langchain_core.vectorstores import InMemoryVectorStore
-    from llama_index.core import VectorStoreIndex
-    from llama_index.core.llms import MockLLM
-    from llama_index.core.schema import TextNode
 
     from dartboard.integrations.langchain import DartboardEmbeddings
-    from dartboard.integrations.llama_index import DartboardEmbedding
 
     readme = (ROOT / "README.md").read_text()
     (compression,) = re.findall(r"`(ContextualCompressionRetriever\(.*?\))`", readme)
-    (postprocessors,) = re.findall(r"`node_postprocessors=(\[DartboardPostprocessor.*?\])`", readme)
     namespace: dict[str, object] = {}
     exec("from langchain_classic.retrievers import ContextualCompressionRetriever", namespace)
     exec("from dartboard.integrations.langchain import DartboardCompressor", namespace)
-    exec("from dartboard.integrations.llama_index import DartboardPostprocessor", namespace)
     store = InMemoryVectorStore(DartboardEmbeddings())
     store.add_documents([Document(page_content=text) for text in TEXTS.values()])
-    nodes = [TextNode(text=text) for text in TEXTS.values()]
-    index = VectorStoreIndex(nodes, embed_model=DartboardEmbedding())
-    namespace |= {"store": store, "yours": store.as_retriever(search_kwargs={"k": 10}), "index": index}
-
+    namespace |= {"store": store, "yours": store.as_retriever(search_kwargs={"k": 10})}
     monkeypatch.setattr(models, "_cache_of", None)  # whoever embeds a document calls it
     found = eval(compression, namespace).invoke(QUERY)
     assert [one.metadata["dartboard"]["vector_source"] for one in found] == ["given"] * 5
-    engine = index.as_query_engine(
-        llm=MockLLM(), similarity_top_k=10, node_postprocessors=eval(postprocessors, namespace)
-    )
-    nodes = engine.query(QUERY).source_nodes
-    assert [one.metadata["dartboard"]["vector_source"] for one in nodes] == ["given"] * 5
 
 
 def test_the_example_is_large_enough_for_sigma_to_come_from_it():

@@ -127,6 +127,8 @@ def test_options_go_through(framework):
     assert len(found) == 2
     assert len(framework.rerank(docs(), model=WordBag(), token_budget=9)) == 2
     assert framework.rerank(docs(), model=WordBag(), min_similarity=0.999) == []
+    assert framework.rerank(docs(), model=WordBag(), exclude=list(TEXTS)) == []
+    assert framework.rerank(docs(), model=WordBag(), seen=list(TEXTS)) == []
     likely = framework.rerank(docs(), model=WordBag(), k=9, min_similarity=0.4)
     assert 0 < len(likely) < 9 and all(note["similarity"] >= 0.4 for note in notes(likely))
     several = framework.rerank(docs(), model=WordBag(), k=3, also=["how is coffee roasted"])
