@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from dartboard.context.merge import Location, location_of
 from dartboard.stores import Collection, Filter, Record
-from dartboard.stores.filters import And, In
 from dartboard.types import Chunk
 
 
@@ -19,16 +18,10 @@ def read_neighbours(
     places = [location_of(chunk) for chunk in chunks if chunk.metadata.get("pieces") != 1]
     there = {(place.document, place.position) for place in places if place is not None}
     wanted = {(document, position + step) for document, position in there for step in (-1, 1)} - there
-    sources = {str(document[0]) for document, _ in wanted}
-    positions = {position for _, position in wanted if position >= 0}
-    if not positions:
-        return []
-    # One filter for all: it finds more than the wanted ones, but stores test it quickly.
-    near = [In("source", tuple(sorted(sources))), In("position", tuple(sorted(positions)))]
+    near = collection.read_places({(str(document[0]), position) for document, position in wanted}, where)
     return [
         record
-        for batch in collection.iterate(where=And((*near, *([] if where is None else [where]))))
-        for record in batch
+        for record in sorted(near, key=lambda record: record.id)
         if (place := location_of(record.chunk)) is not None and (place.document, place.position) in wanted
     ]
 

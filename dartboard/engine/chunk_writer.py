@@ -21,7 +21,6 @@ from dartboard.engine.engine import Engine
 from dartboard.errors import DartboardError
 from dartboard.ingest import ChunkingConfig, Document, Piece, chunk
 from dartboard.stores import Collection, Record
-from dartboard.stores.base import iterate_metadata
 from dartboard.stores.filters import Compare
 from dartboard.stores.records import with_fingerprints
 from dartboard.types import FloatArray
@@ -53,7 +52,7 @@ def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str
     hashes: dict[str, str] = {}
     left: dict[str, int] = {}  # chunks of a source that were not seen yet
     uploaded: set[str] = set()
-    for metadata in iterate_metadata(collection, where=Compare("pieces", ">=", 1)):
+    for metadata in collection.iterate_metadata(where=Compare("pieces", ">=", 1)):
         source, hashed = metadata.get("source"), metadata.get("document_hash")
         if not isinstance(source, str) or not isinstance(hashed, str):
             continue

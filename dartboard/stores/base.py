@@ -295,8 +295,3 @@ def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
     begin = getattr(collection, "read_snapshot", None)
     made: AbstractContextManager[Collection] = nullcontext(collection) if begin is None else begin()
     return made
-
-
-def iterate_metadata(collection: Collection, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
-    """``collection.iterate_metadata(where=where)``."""
-    return collection.iterate_metadata(where=where)

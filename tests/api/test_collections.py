@@ -89,23 +89,14 @@ def test_a_store_in_memory(tmp_path):
         assert len(ids(retrieve(client, "leave", collection="notes"))) == 2
 
 
-def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("dartboard.api.locks._RETRY_SECONDS", 0.05)
+def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path):
     client.put(f"{BASE}/collections/notes")
     upsert(client, "notes", {"id": "a", "text": PAY})
     with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:
         vector = other.model.encode_documents([LEAVE])[0]
         other.collection.upsert([Record("x", LEAVE, vector, {"source": "elsewhere"})])
         assert ids(retrieve(client, "days of leave", collection="notes", top_k=1)) == ["x"]
-        late = upsert(client, "notes", {"text": PAY})
-        refused(late, 409, "another process")
-        assert late.headers["retry-after"] == "1"
-        refused(client.delete(f"{BASE}/collections/notes"), 409, "another process")
-        refused(client.delete(f"{BASE}/collections/notes/documents/a"), 409, "another process")
-        refused(client.put(f"{BASE}/collections/more"), 409, "another process")
-        assert len(ids(retrieve(client, "leave", collection="notes"))) == 2
-    assert upsert(client, "notes", {"id": "b", "text": REMOTE}).json()["accepted"] == 1
-    with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:
+        assert upsert(client, "notes", {"id": "b", "text": REMOTE}).json()["accepted"] == 1
         assert other.collection.count() == 3
         other.collection.delete(["x"])
     assert len(ids(retrieve(client, "leave", collection="notes"))) == 2

@@ -12,7 +12,6 @@ from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.near_duplicates import fingerprint
 from dartboard.plain_text import place_of
 from dartboard.relevance import PROBES
-from dartboard.stores.base import iterate_metadata
 from dartboard.stores.filters import Compare
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.records import FINGERPRINT
@@ -374,6 +373,6 @@ def test_hashes_are_compared_without_reading_whole_records(folder):
         index_paths(engine, folder)
         assert (Path("x.dartboard")).exists()
         collection = engine.collection
-        found = list(iterate_metadata(collection, where=Compare("pieces", ">=", 1)))
+        found = list(collection.iterate_metadata(where=Compare("pieces", ">=", 1)))
         whole = [record.metadata for batch in collection.iterate() for record in batch]
         assert sorted(map(str, found)) == sorted(map(str, whole))

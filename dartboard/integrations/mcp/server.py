@@ -41,7 +41,6 @@ from dartboard.integrations.mcp.open_index import OpenIndex
 from dartboard.plugins import names
 from dartboard.search_options import SearchOptions, declared_options
 from dartboard.selection.select import METHODS
-from dartboard.stores.base import iterate_metadata
 from dartboard.stores.filters import Equal
 from dartboard.version import __version__
 
@@ -176,7 +175,7 @@ class _Tools:
         counts: Counter[str] = Counter()
         titles: dict[str, str] = {}
         with self.index.engine() as engine:
-            for metadata in iterate_metadata(engine.collection):
+            for metadata in engine.collection.iterate_metadata():
                 source = metadata.get("source")
                 if isinstance(source, str) and source.startswith(prefix):
                     counts[source] += 1
