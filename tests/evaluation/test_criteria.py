@@ -4,7 +4,9 @@ Once no candidate gains anything worth mentioning, Dartboard goes on by relevanc
 keeps to the topic. ``min_gain_share`` makes it stop instead.
 """
 
+import re
 import time
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -17,7 +19,7 @@ from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import SyntheticDatasetConfig, make_adversarial, make_clustered, make_query_focused
 from dartboard.embeddings import EmbeddingModel
 from dartboard.evaluation import pairwise_diversity, precision_at_k, set_recall
-from dartboard.selection import TopK, select
+from dartboard.selection import MMR, TopK, select
 from dartboard.types import Chunk
 from tests.evaluation.data import unit
 from tests.examples import examples
@@ -159,6 +161,38 @@ def test_a_wider_sigma_is_more_diverse_from_end_to_end():
     narrow, wide = (np.array(found) for found in spread.values())
     gain = wide - narrow
     assert gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain)), "more than three standard errors"
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_the_specifications_own_default_breaks_its_criterion(name):
+    dataset = SYNTHETIC[name]()
+    model = Asked(dataset.queries, dataset.metadata["query_embeddings"])
+    retriever = DartboardRetriever(DartboardConfig(top_k=5, sigma=1.0, distance="euclidean"), model)
+    wide = [retriever.search(query, dataset.chunks).chunks for query in dataset.queries]
+    ours, theirs = lists(dataset, 5)
+    cosine = precision(dataset, theirs, 5)
+    changes = [precision(dataset, found, 5) / cosine - 1 for found in (wide, ours)]
+    assert changes[0] <= -0.19 and changes[1] >= -0.05
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "specification.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith(f"| {name.replace('_', '-')} |"))
+    assert re.findall(r"(−?\d+)%", row) == [f"{change * 100:.0f}".replace("-", "−") for change in changes]
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.5, 0.7, 1.0])
+def test_mmr_is_the_gain_of_a_candidates_own_target(weight):
+    """The derivation in docs/explanation/mathematics.md: other weights and kernel, one term of the sum."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        vectors, asked = unit(rng.standard_normal((40, 12))), unit(rng.standard_normal(12))
+        target = np.exp(weight * (vectors @ asked))
+        covered = 1 - np.exp(-(1 - weight) * (vectors @ vectors.T))
+        picks = [int(np.argmax(vectors @ asked))]
+        while len(picks) < 8:
+            gains = target * (1 - covered[:, picks].max(axis=1))
+            gains[picks] = -np.inf
+            picks.append(int(np.argmax(gains)))
+        found = select(vectors, asked, k=8, method=MMR(relevance_weight=weight))
+        assert found.indices.tolist() == picks
 
 
 @examples(60)
