@@ -95,7 +95,7 @@ def main() -> None:
         found["sets"] = {one: found["sets"][one] for one in SETS if one in found["sets"]}
         options.out.write_text(json.dumps(found, indent=1) + "\n")
         print(name, file=sys.stderr)
-    print(table(found), against(found), sections_table(found["sections"]), sep="\n\n")
+    print(table(found), sections_table(found["sections"]), sep="\n\n")
 
 
 def documents(folder: str, edited: bool) -> Iterator[Document]:
@@ -280,17 +280,6 @@ def runs(text: str, size: int) -> list[tuple[str, ...]]:
     return [tuple(words[at : at + size]) for at in range(len(words) - size + 1)]
 
 
-def spread_table(found: Mapping[str, Any]) -> str:
-    """Markdown: the same along β at the largest budget, a column a set."""
-    lines = ["| | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
-    for name in next(iter(found.values()))["systems"]:
-        cells = [one["systems"][name][str(BUDGETS[-1])] for one in found.values()]
-        lines.append(
-            f"| {name} | " + " | ".join(f"{c['share']:.2f} ({c['found']:.2f})" for c in cells) + " |"
-        )
-    return "\n".join(lines)
-
-
 def sections_table(found: Mapping[str, Any]) -> str:
     """Markdown: the share of the section in the context; in brackets how often a tenth or more is there."""
     heads = " | ".join(f"{budget:,}" for budget in BUDGETS)
@@ -331,20 +320,6 @@ def table(found: Mapping[str, Any]) -> str:
             repeats = values[str(BUDGETS[-1])]["repeated"]
             lines.append(f"| {first} | {system} | {' | '.join(shown)} | {repeats:.1%} |")
     return "\n".join(lines)
-
-
-def against(found: Mapping[str, Any]) -> str:
-    """Markdown: ours minus each rival in points, at each budget; bold where 0 is outside the interval."""
-    lines = ["| set | " + " | ".join(RIVALS) + " |", "|---" * (len(RIVALS) + 1) + "|"]
-    for name, cell in found["sets"].items():
-        cells = [", ".join(_signed(cell["systems"][rival][str(b)]) for b in BUDGETS) for rival in RIVALS]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _signed(cell: Mapping[str, float]) -> str:
-    shown = f"{100 * cell['ours_more']:+.1f}"
-    return f"**{shown}**" if cell["ours_more_low"] > 0 or cell["ours_more_high"] < 0 else shown
 
 
 def picture(found: Mapping[str, Any]) -> str:

@@ -204,7 +204,7 @@ def chosen_divisor(by_set: BySet) -> float:
 def redundancy_table(quality: BySet) -> str:
     """Added redundancy: mean share under each condition with its interval, and the lowest of all."""
     conditions = list(dict.fromkeys(one for by_condition in quality.values() for one in by_condition))
-    systems = [one for one in quality[next(iter(quality))]["clean"]["systems"] if one not in _BOUNDS]
+    systems = [one for one in quality[next(iter(quality))]["clean"]["systems"] if one not in _BOUNDS + _ASIDE]
     columns = []
     for condition in conditions:
         shares = [kept(quality, system, condition) for system in systems]
@@ -302,6 +302,8 @@ def divisor_picture(by_set: BySet) -> str:
 
 
 _BOUNDS = ("oracle", "random")
+_ASIDE = ("mmr-0.3", "mmr-0.9", "dedup-0.80", "pyversity-cover")
+_BETWEEN = ("MMR 0.3", "MMR 0.9", "filter 0.80")
 
 
 def _level(by_set: BySet, corpus: str, system: str) -> float:
@@ -312,8 +314,8 @@ def _level(by_set: BySet, corpus: str, system: str) -> float:
 
 
 def _systems(rows: Mapping[str, Any]) -> list[str]:
-    """The systems without the sweep over σ."""
-    return [system for system in rows if not system.startswith("median")]
+    """The systems of the tables: without the sweep over σ, and without settings in between."""
+    return [one for one in rows if not one.startswith("median") and one not in _BETWEEN]
 
 
 def _pair(row: Mapping[str, Any]) -> str:

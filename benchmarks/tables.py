@@ -105,9 +105,7 @@ SECTIONS: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "docs/how-to/agents.md": {"questions": lambda: questions.headline(results("questions"))},
     "docs/how-to/context.md": {
         "answers": lambda: context.table(results("context")),
-        "against": lambda: context.against(results("context")),
         "sections": lambda: context.sections_table(results("context")["sections"]),
-        "spread": lambda: context.spread_table(results("context")["spread"]),
     },
     "docs/how-to/duplicates.md": {
         "duplicates-answer": lambda: duplicates.headline(results("duplicates")["quality"]),
