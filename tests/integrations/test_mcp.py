@@ -110,6 +110,7 @@ def test_the_tools_over_stdio(home):
             for tool in listed.values():
                 assert tool.annotations.read_only_hint and not tool.annotations.destructive_hint
                 assert tool.input_schema["additionalProperties"] is False and tool.output_schema
+                assert tool.description and "  " not in tool.description
                 assert all(one["description"] for one in tool.input_schema["properties"].values())
             found = await ask(client, "search", query=QUESTION, k=3)
             assert (

@@ -9,7 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, getdoc, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server import MCPServer
@@ -39,7 +39,7 @@ from dartboard.integrations.mcp.answers import (
 )
 from dartboard.integrations.mcp.open_index import OpenIndex
 from dartboard.plugins import names
-from dartboard.search_options import SearchOptions, declared_options
+from dartboard.search_options import DEFAULT_K, SearchOptions, declared_options
 from dartboard.selection.select import METHODS
 from dartboard.stores.filters import Equal
 from dartboard.version import __version__
@@ -228,6 +228,7 @@ def _tool(work: Callable[..., Any], title: str, options: Sequence[str], defaults
     tool = Tool.from_function(
         guarded,
         title=title,
+        description=getdoc(work),
         annotations=ToolAnnotations(
             title=title,
             read_only_hint=True,
@@ -252,7 +253,7 @@ def _parameter(name: str, defaults: SearchOptions) -> Parameter:
         "seen": list[str],
         "where": str,
     }
-    default = f" Default {defaults.k}." if name == "k" and defaults.k else ""
+    default = f" Here {defaults.k}." if name == "k" and defaults.k not in (None, DEFAULT_K) else ""
     field = Field(description=option.help + default, ge=option.low, le=option.high, max_length=option.most)
     return Parameter(
         name,
