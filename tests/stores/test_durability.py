@@ -13,7 +13,7 @@ import pytest
 
 from dartboard.errors import StoreError
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import MANIFEST, sample_queries, sample_records
+from dartboard.testing import MANIFEST, sample_queries, sample_records
 
 KILLS = int(os.environ.get("DARTBOARD_DEEP_CASES", "60"))
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -44,7 +44,7 @@ import json, resource, sys
 from dartboard.errors import StoreError
 from dartboard.stores import derived
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import MANIFEST, sample_queries, sample_records
+from dartboard.testing import MANIFEST, sample_queries, sample_records
 derived.SAVED_FROM = 0
 path, limit = sys.argv[1], int(sys.argv[2])
 records = sample_records(3000)

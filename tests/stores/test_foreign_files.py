@@ -16,8 +16,7 @@ import pytest
 from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores import derived
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import MANIFEST, sample_queries, sample_records
-from dartboard.testing.stores import record
+from dartboard.testing import MANIFEST, record, sample_queries, sample_records
 
 RECORDS = sample_records(20)
 PRECIOUS = "precious\n" * 1000
@@ -26,7 +25,7 @@ import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
 from dartboard.cli import main
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import sample_records
+from dartboard.testing import sample_records
 path, *commands = sys.argv[1:]
 def search():
     try:

@@ -42,8 +42,17 @@ from dartboard.stores.milvus.schema import (
     is_ours,
     readable_name,
 )
-from dartboard.testing.samples import MANIFEST, PLAIN, own_word, sample_queries, sample_records
-from dartboard.testing.stores import BEYOND, record, same_hits, same_record
+from dartboard.testing import (
+    BEYOND,
+    MANIFEST,
+    PLAIN,
+    own_word,
+    record,
+    same_hits,
+    same_record,
+    sample_queries,
+    sample_records,
+)
 from dartboard.types import Hit
 from tests.hostile_index import QUESTION, SECRET, attacking, elsewhere
 from tests.stores.milvus_server import MilvusServer, free_port, milvus_server, milvus_url

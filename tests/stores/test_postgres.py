@@ -6,8 +6,7 @@ import pytest
 
 from dartboard.stores import parse_filter
 from dartboard.stores.postgres import PostgresStore
-from dartboard.testing import StoreContract
-from dartboard.testing.samples import PLAIN, sample_queries, sample_records
+from dartboard.testing import PLAIN, StoreContract, sample_queries, sample_records
 from tests.stores.postgres_server import fresh
 
 

@@ -12,8 +12,7 @@ from dartboard.stores.manifest import Manifest, VectorField
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.postgres import PostgresStore, rows
 from dartboard.stores.records import Record, SparseVector
-from dartboard.testing.samples import sample_queries, sample_records
-from dartboard.testing.stores import BEYOND, same_hits
+from dartboard.testing import BEYOND, same_hits, sample_queries, sample_records
 from tests.stores.postgres_server import fresh
 
 DIMENSION = 24

@@ -1,6 +1,6 @@
 """What the contract takes for the same answer."""
 
-from dartboard.testing.stores import same_hits
+from dartboard.testing import same_hits
 from dartboard.types import Hit
 
 CLEAR = [Hit("a", 0.9), Hit("b", 0.8), Hit("c", 0.7)]

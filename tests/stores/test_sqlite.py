@@ -25,8 +25,7 @@ from dartboard.errors import (
 )
 from dartboard.stores import SparseVector, derived, open_store, parse_filter
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import MANIFEST, PLAIN, sample_queries, sample_records
-from dartboard.testing.stores import record, same_record
+from dartboard.testing import MANIFEST, PLAIN, record, same_record, sample_queries, sample_records
 
 
 @pytest.fixture
@@ -209,8 +208,8 @@ def test_a_failed_write_leaves_no_trace(path):
 CHILD = """
 import sys
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import PLAIN
-from dartboard.testing.stores import record
+from dartboard.testing import PLAIN
+from dartboard.testing import record
 store = SqliteStore(sys.argv[1])
 collection = store.open() if store.collections() else store.create("default", PLAIN)
 for line in sys.stdin:
@@ -348,7 +347,7 @@ import os, sys
 import faiss, mmap, numpy.testing, Stemmer  # before rights are given up: the interpreter may be root's alone
 from dartboard.errors import StoreError
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.samples import sample_queries
+from dartboard.testing import sample_queries
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 for read_only in (True, False):

@@ -4,7 +4,7 @@ import pytest
 
 from dartboard.stores import arrays, derived
 from dartboard.stores.sqlite import SqliteStore
-from dartboard.testing.stores import StoreContract
+from dartboard.testing import StoreContract
 
 
 class TestSqliteStore(StoreContract):
