@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -266,20 +267,20 @@ class ClusterEncoder:
         return self._encode.options(**options).remote(asdict(self._recipe), texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """A list that is being encoded."""
+class Encoding(Future[Vectors]):
+    """The vectors of a list that a machine encodes; Ray has them."""
 
-    encoder: ClusterEncoder
-    reference: Any
+    def __init__(self, encoder: ClusterEncoder, reference: Any) -> None:
+        super().__init__()
+        self._encoder, self._reference = encoder, reference
 
-    def ready(self) -> bool:
+    def done(self) -> bool:
         """Whether the vectors are available."""
-        return self.encoder.ready(self.reference)
+        return self._encoder.ready(self._reference)
 
-    def vectors(self) -> Vectors:
+    def result(self, timeout: float | None = None) -> Vectors:
         """``(n, d)``, in the order of the texts; waits for them."""
-        return self.encoder.result(self.reference)
+        return self._encoder.result(self._reference)
 
 
 def encode(recipe: dict[str, Any], texts: list[str]) -> tuple[str, str, str, str, Vectors | None]:

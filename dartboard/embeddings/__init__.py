@@ -11,19 +11,18 @@ if TYPE_CHECKING:
     from dartboard.embeddings.base import BatchModel, EmbeddingModel, PairScorer
     from dartboard.embeddings.by_name import default_model
     from dartboard.embeddings.cache import CachedModel
-    from dartboard.embeddings.cross_encoder import CrossEncoder
     from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
     from dartboard.embeddings.late_interaction import LateInteraction
     from dartboard.embeddings.onnx import OnnxModel
     from dartboard.embeddings.remote import GeminiModel, OpenAIModel
-    from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
     from dartboard.embeddings.texts import count_tokens
+    from dartboard.embeddings.torch_models import CrossEncoder, SentenceTransformerModel
     from dartboard.http_client import Patience
 
 _HOMES = {
     "BatchModel": "base",
     "CachedModel": "cache",
-    "CrossEncoder": "cross_encoder",
+    "CrossEncoder": "torch_models",
     "EmbeddingModel": "base",
     "GeminiModel": "remote",
     "LateInteraction": "late_interaction",
@@ -32,7 +31,7 @@ _HOMES = {
     "OpenAIModel": "remote",
     "PairScorer": "base",
     "Patience": "remote",
-    "SentenceTransformerModel": "sentence_transformers",
+    "SentenceTransformerModel": "torch_models",
     "TaskType": "descriptions",
     "count_tokens": "texts",
     "default_model": "by_name",

@@ -86,6 +86,11 @@ class EmbeddingModel(ABC):
         """The calibrated σ for this model on the scaled cosine distance, or None."""
         return None
 
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens of a text the model reads, special tokens included; None if that is not known."""
+        return None
+
     def encode_task(
         self,
         texts: str | Sequence[str],
@@ -208,6 +213,11 @@ class WrappedModel(EmbeddingModel):
         """The wrapped model's σ."""
         return self.model.sigma
 
+    @property
+    def max_tokens(self) -> int | None:
+        """The wrapped model's limit."""
+        return self.model.max_tokens
+
 
 class TaskModel(EmbeddingModel):
     """A model that distinguishes tasks: subclasses implement :meth:`encode_task`; :meth:`encode` calls it."""
@@ -250,6 +260,11 @@ class BatchModel(TaskModel):
     def sigma(self) -> float | None:
         """The σ in the description."""
         return self.description.sigma
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The limit in the description."""
+        return self.description.max_tokens
 
     def encode_task(
         self,

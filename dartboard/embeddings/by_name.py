@@ -79,7 +79,7 @@ def model_by_name(name: str, *, threads: int | None = None, send_key: bool = Tru
     if kind == "onnx" and rest:
         return OnnxModel.from_folder(rest, threads=threads)
     if kind == "sentence-transformers" and rest:
-        from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
+        from dartboard.embeddings.torch_models import SentenceTransformerModel
 
         return SentenceTransformerModel(rest)
     if (named := endpoint_name(name)) is not None:
@@ -110,7 +110,7 @@ def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
             )
         return LateInteraction(tokens)
     if kind == "cross-encoder" and path:
-        from dartboard.embeddings.cross_encoder import CrossEncoder
+        from dartboard.embeddings.torch_models import CrossEncoder
 
         return CrossEncoder(path)
     raise ConfigError(f"unknown reranker {name!r}: use {PAIR_SCORERS}")

@@ -2,19 +2,14 @@
 
 The key on disk is the model's fingerprint, the task and the text, so a change of weights, pooling or prefixes
 is a cache miss. Each batch is saved as soon as it is encoded: an interrupted run loses at most one batch.
-diskcache and cachetools would be new dependencies for a few lines of SQLite and OrderedDict, and here a
-damaged file is replaced instead of raising an error.
 """
 
 import hashlib
-import logging
 import os
 import sqlite3
-import time
-import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -25,21 +20,14 @@ from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, Wrapp
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.texts import batches_by_length, check_texts
 from dartboard.embeddings.vectors import Vectors
-from dartboard.errors import ConfigError
-
-logger = logging.getLogger(__name__)
+from dartboard.errors import ConfigError, StoreError
 
 CACHE_VARIABLE = "DARTBOARD_CACHE"
 
-_PASSED_THROUGH = frozenset(
-    {"count_tokens", "description", "max_tokens", "token_vectors", "tokens", "word_pieces"}
-)
-_APPLICATION = 0x44415254  # "DART"
-_FORMAT = 1
+_PASSED_THROUGH = frozenset({"count_tokens", "description", "token_vectors", "tokens", "word_pieces"})
+_APPLICATION = 0x44415256  # "DARV"
 _KEYS_PER_QUERY = 500
 _BUSY_SECONDS = 60
-_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB, checksum INTEGER)"
 
 
 class CachedModel(WrappedModel, TaskModel):
@@ -159,139 +147,61 @@ class ArrayCache:
 class VectorFile:
     """A dictionary from 32-byte keys to vectors in one SQLite file, shared by threads and processes.
 
-    Write-ahead logging lets several processes read and write at once; a process killed during a batch loses
-    only that batch. Every vector has a checksum. A damaged file is renamed and a new one started: a cache may
-    lose entries, but it must not fail or return wrong vectors.
+    One table, and one transaction a batch: a process killed during a batch loses only that batch.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._last_trouble = ""
-        if path.is_dir():
-            raise ConfigError(
-                f"{path} is a folder: give the path of a file in it, e.g. {path / 'vectors.sqlite'}"
-            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"no vector cache can be kept at {path}: {error}") from error
-        self._connection = self._open_or_replace(thorough=False)
+            self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(f"no vector cache can be kept at {path}: {error}", field="path") from error
+        with self._reported():
+            stamp = self._connection.execute("PRAGMA application_id").fetchone()[0]
+            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if tables and stamp != _APPLICATION:
+                raise ConfigError(
+                    f"{path} is no vector cache of this release: delete it or give another path", field="path"
+                )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
 
     def read(self, keys: Sequence[bytes], dim: int) -> dict[bytes, Vectors]:
-        """The valid vectors of ``dim`` dimensions for these keys; all others count as missing."""
+        """The vectors of ``dim`` dimensions for these keys, as far as they are there."""
         found: dict[bytes, Vectors] = {}
-        with self._lock:
-            try:
-                for start in range(0, len(keys), _KEYS_PER_QUERY):
-                    some = keys[start : start + _KEYS_PER_QUERY]
-                    marks = ",".join("?" * len(some))
-                    query = f"SELECT key, vector, checksum FROM vectors WHERE key IN ({marks})"  # noqa: S608 - marks only
-                    for key, blob, checksum in self._connection.execute(query, some):
-                        whole = isinstance(key, bytes) and isinstance(blob, bytes) and len(blob) == 4 * dim
-                        if whole and checksum == _checksum(key, blob):
-                            found[key] = np.frombuffer(blob, "<f4").astype(np.float32)
-            except sqlite3.Error as error:
-                self._survive(error)
+        with self._reported():
+            for start in range(0, len(keys), _KEYS_PER_QUERY):
+                some = keys[start : start + _KEYS_PER_QUERY]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"  # noqa: S608 - marks only
+                for key, blob in self._connection.execute(query, some):
+                    if len(blob) == 4 * dim:
+                        found[key] = np.frombuffer(blob, "<f4").astype(np.float32)
         return found
 
     def write(self, vectors: Mapping[bytes, Vectors]) -> None:
         """Write these vectors: all of them or, if the process dies now, none."""
-        rows = []
-        for key, vector in vectors.items():
-            blob = vector.astype("<f4").tobytes()
-            rows.append((key, blob, _checksum(key, blob)))
-        with self._lock:
-            try:
-                with self._connection:
-                    self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
-            except sqlite3.Error as error:
-                self._survive(error)
+        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+        with self._reported(), self._connection:
+            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def close(self) -> None:
         """Close the file; it cannot be used afterwards."""
         with self._lock:
             self._connection.close()
 
-    def _survive(self, error: sqlite3.Error) -> None:
-        """Replace a damaged file; after any other error (disk full, locked), continue without the cache."""
-        if not _is_damage(error):
-            if str(error) != self._last_trouble:
-                logger.warning("vector cache %s cannot be used, continuing without it: %s", self.path, error)
-            self._last_trouble = str(error)
-            return
-        self._connection.close()
-        self._connection = self._open_or_replace(thorough=True)
-
-    def _open_or_replace(self, *, thorough: bool) -> sqlite3.Connection:
-        try:
-            return _open(self.path, thorough=thorough)
-        except sqlite3.Error as error:
-            if not _is_damage(error):
-                raise ConfigError(f"vector cache {self.path} cannot be opened: {error}") from error
-            _set_aside(self.path, error)
-            return _open(self.path, thorough=False)
-
-
-def _open(path: Path, *, thorough: bool) -> sqlite3.Connection:
-    """Open a cache file; ``thorough`` checks the whole file for damage."""
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
-    try:
-        # Tables are counted first: if another process has just created ours, it has also stamped the file.
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        stamp = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if tables and stamp != _APPLICATION:
-            raise ConfigError(f"{path} is a database of another program: give the cache a path of its own")
-        if version not in (0, _FORMAT):
-            raise ConfigError(
-                f"{path} has cache format {version}, this dartboard reads {_FORMAT}: give another path"
-            )
-        if thorough:
-            (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if problem != "ok":
-                error = sqlite3.DatabaseError(problem)
-                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-                raise error
-        if version == 0:
-            _create(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    """Several processes may do this at once; switching to write-ahead logging does not wait by itself."""
-    for attempt in range(_BUSY_SECONDS * 10):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if attempt + 1 == _BUSY_SECONDS * 10:
-                raise
-            time.sleep(0.1)
-    with connection:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(_SCHEMA)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
-
-
-def _set_aside(path: Path, error: sqlite3.Error) -> None:
-    """Rename the file and its log; nothing is deleted."""
-    kept = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    for suffix in ("", "-wal", "-shm"):
-        part = path.with_name(path.name + suffix)
-        with suppress(FileNotFoundError):
-            part.rename(kept.with_name(kept.name + suffix))
-    logger.warning("vector cache %s is damaged (%s): renamed to %s, starting a new one", path, error, kept)
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
-
-
-def _checksum(key: bytes, blob: bytes) -> int:
-    return zlib.crc32(blob, zlib.crc32(key))
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """One thread at a time; an error of SQLite says what to do."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise StoreError(
+                    f"the vector cache {self.path} cannot be used ({error}): delete it if it is damaged; its "
+                    "vectors are computed again"
+                ) from error

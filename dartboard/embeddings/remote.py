@@ -59,6 +59,11 @@ class RemoteModel(BatchModel):
         stated = self._stated or ModelDescription(name=self._model, dim=dim)
         return replace(stated, name=self._model, dim=dim)
 
+    @property
+    def max_tokens(self) -> int | None:
+        """The limit in the given or known description; None for other models."""
+        return self._stated.max_tokens if self._stated else None
+
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of endpoint, model and description: weights behind HTTP cannot be hashed."""
@@ -149,6 +154,9 @@ class OpenAIModel(RemoteModel):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         key = checked_key(api_key, "OPENAI_API_KEY")
+        if not key and base_url.rstrip("/") == OPENAI_URL:
+            reason = f"{model!r} at {OPENAI_URL} needs a key: set OPENAI_API_KEY or give api_key"
+            raise ConfigError(reason, field="api_key")
         headers = {"authorization": f"Bearer {key}"} if key else {}
         endpoint = Endpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
         super().__init__(endpoint, model, dimensions=dimensions, description=description)
@@ -195,7 +203,7 @@ class GeminiModel(RemoteModel):
     ) -> None:
         key = checked_key(api_key, "GEMINI_API_KEY")
         if key is None:
-            raise ConfigError("GeminiModel needs a key: give api_key or set GEMINI_API_KEY")
+            raise ConfigError(f"{model!r} needs a key: set GEMINI_API_KEY or give api_key", field="api_key")
         headers = {"x-goog-api-key": key}
         endpoint = Endpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
         path = model if "/" in model or not model else f"models/{model}"

@@ -6,11 +6,11 @@ changes of the collection (:meth:`ChunkWriter.then`) wait for the pieces before 
 gets the same changes in the same order with any encoder.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Protocol
 
 from dartboard.deadline import check
@@ -18,7 +18,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.embeddings.vectors import Vectors
 from dartboard.engine.engine import Engine
-from dartboard.errors import DartboardError
+from dartboard.errors import ConfigError, DartboardError
 from dartboard.ingest import ChunkingConfig, Document, Piece, chunk
 from dartboard.stores import Collection, Record
 from dartboard.stores.filters import Compare
@@ -44,15 +44,35 @@ def stored_chunking(collection: Collection) -> ChunkingConfig | None:
     return ChunkingConfig.from_json(stored) if stored else None
 
 
+def chunking_for(model: EmbeddingModel, asked: ChunkingConfig | None = None) -> ChunkingConfig:
+    """The chunking that was asked for, or the default for a model: no chunk is longer than it reads.
+
+    Raises:
+        ConfigError: the size asked for is above the model's limit; the end of a chunk would have no vector.
+    """
+    most = model.max_tokens
+    if asked is None:
+        size = min(ChunkingConfig().size, most or ChunkingConfig().size)
+        return ChunkingConfig(size=size, overlap=min(ChunkingConfig().overlap, size // 8))
+    if most is not None and asked.size > most:
+        raise ConfigError(
+            f"chunks of {asked.size} tokens are longer than the {most} that {model.name} reads: the end of "
+            f"each would not be found. Use a size of at most {most}, or a model that reads more",
+            field="chunk_size",
+        )
+    return asked
+
+
 def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str, str], set[str]]:
     """The hash of every source that is complete and was read with the same fields; otherwise "".
 
-    Also the uploaded sources: nobody can tell whether those were deleted.
+    The last chunk of a source carries the number of its chunks (``pieces``), all others carry 0. Also the
+    uploaded sources: nobody can tell whether those were deleted.
     """
     hashes: dict[str, str] = {}
-    left: dict[str, int] = {}  # chunks of a source that were not seen yet
+    left: Counter[str] = Counter()  # chunks of a source that were not seen, once the last one was
     uploaded: set[str] = set()
-    for metadata in collection.iterate_metadata(where=Compare("pieces", ">=", 1)):
+    for metadata in collection.iterate_metadata(where=Compare("pieces", ">=", 0)):
         source, hashed = metadata.get("source"), metadata.get("document_hash")
         if not isinstance(source, str) or not isinstance(hashed, str):
             continue
@@ -62,18 +82,8 @@ def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str
             hashed = ""
         if hashes.setdefault(source, hashed) != hashed:
             hashes[source] = ""  # chunks of two versions: a run was interrupted while replacing the file
-        left[source] = left.get(source, int(metadata["pieces"])) - 1
+        left[source] += int(metadata["pieces"]) - 1
     return {source: "" if left[source] else hashed for source, hashed in hashes.items()}, uploaded
-
-
-class Encoding(Protocol):
-    """A list of passages that is being encoded."""
-
-    def ready(self) -> bool:
-        """Whether the vectors are available without waiting."""
-
-    def vectors(self) -> Vectors:
-        """``(n, d)``, in the order of the texts; waits for them."""
 
 
 class Encoder(Protocol):
@@ -83,32 +93,8 @@ class Encoder(Protocol):
     def room(self) -> int:
         """How many lists may be in progress; at least one."""
 
-    def begin(self, texts: list[str]) -> Encoding:
-        """Start encoding a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalEncoder:
-    """The model in this process: one list at a time, encoded when its vectors are requested."""
-
-    model: EmbeddingModel
-    room: int = 1
-
-    def begin(self, texts: list[str]) -> Encoding:
-        """Accept a list."""
-        return _LocalEncoding(self.model, texts)
-
-
-@dataclass(frozen=True, slots=True)
-class _LocalEncoding:
-    model: EmbeddingModel
-    texts: list[str]
-
-    def ready(self) -> bool:
-        return False
-
-    def vectors(self) -> Vectors:
-        return self.model.encode_documents(self.texts)
+    def begin(self, texts: list[str]) -> "Future[Vectors]":
+        """Start encoding a list: ``(n, d)``, in the order of the texts. ``done`` and ``result`` are used."""
 
 
 @dataclass(slots=True)
@@ -118,18 +104,18 @@ class Batch:
     pieces: list[Piece] = field(default_factory=list)
     known: dict[str, FloatArray] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    encoding: Encoding | None = None
+    encoding: "Future[Vectors] | None" = None
     then: list[Callable[[], object]] = field(default_factory=list)
 
     def ready(self) -> bool:
         """Whether it can be written without waiting."""
-        return self.encoding is None or self.encoding.ready()
+        return self.encoding is None or self.encoding.done()
 
     def records(self) -> list[Record]:
         """The pieces with their vectors; waits for them."""
         vectors = self.known
         if self.encoding is not None:
-            vectors = vectors | dict(zip(self.missing, self.encoding.vectors(), strict=True))
+            vectors = vectors | dict(zip(self.missing, self.encoding.result(), strict=True))
         return [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in self.pieces]
 
 
@@ -157,7 +143,8 @@ class ChunkWriter:
     ) -> None:
         self._engine = engine
         self._collection = collection
-        self._given = encoder
+        self._encoder = encoder
+        self._room = encoder.room if encoder is not None else 1
         self._batch_size = batch_size
         self._upsert = upsert or collection.upsert
         self._written = written
@@ -195,10 +182,6 @@ class ChunkWriter:
                 if batch.ready():
                     self._write(batch)
 
-    @cached_property
-    def _encoder(self) -> Encoder:
-        return self._given or LocalEncoder(self._engine.model)
-
     def _begin(self) -> None:
         """Start encoding the pieces whose vectors the collection does not have."""
         check()
@@ -208,9 +191,16 @@ class ChunkWriter:
         missing = {piece.id: piece.text for piece in batch.pieces if piece.id not in batch.known}
         batch.missing = list(missing)
         if missing:
-            batch.encoding = self._encoder.begin(list(missing.values()))
+            batch.encoding = self._encoded(list(missing.values()))
         self._under_way.append(batch)
-        self._write_all_but(self._encoder.room - 1)
+        self._write_all_but(self._room - 1)
+
+    def _encoded(self, texts: list[str]) -> "Future[Vectors]":
+        if self._encoder is not None:
+            return self._encoder.begin(texts)
+        done: Future[Vectors] = Future()
+        done.set_result(self._engine.model.encode_documents(texts))
+        return done
 
     def _write_all_but(self, count: int) -> None:
         """Write the oldest batches until ``count`` are in progress, and all that are ready at the front."""

@@ -4,10 +4,10 @@ The steps, from top to bottom of this file: find the files below the paths (:fun
 hash the collection has; read any other into documents (``read_bytes``), clean them and split them into pieces
 (``split``); :class:`ChunkWriter` encodes the pieces in batches and upserts them.
 
-Every chunk carries the hash of its file and the file's number of chunks. A file counts as indexed when all
-its chunks exist with its current hash. So an interrupted run continues by itself: finished files are skipped,
-and unfinished ones are repeated. To replace a changed file, its new chunks are written before the old ones
-are deleted, so that a search always finds the file; if it has no text any more, its chunks are deleted.
+Every chunk carries the hash of its file, and the last one the number of the file's chunks. A file counts as
+indexed when as many exist with its current hash. So an interrupted run continues by itself: finished files
+are skipped, and unfinished ones are repeated. To replace a changed file, its new chunks are written before
+the old ones are deleted, so that a search always finds the file; without text, its chunks are deleted.
 Chunks with unchanged text keep their vectors.
 
 Sources are relative to the collection's root: the folder of a file-based store, so that both can move
@@ -30,6 +30,7 @@ from dartboard.engine.chunk_writer import (
     Batch,
     ChunkWriter,
     Encoder,
+    chunking_for,
     known_documents,
     split,
     stored_chunking,
@@ -53,9 +54,7 @@ from dartboard.ingest.files import absolute, check_paths
 from dartboard.stores import Collection
 from dartboard.stores.filters import And, Equal, Not
 
-_HELD = 20_000
-"""How many chunks of one file are held in memory before the first is written."""
-
+_PROBE = "Can the model encode?"
 _KEPT_FOR_LATER = ("unreadable", "extra")
 """Temporary problems: the chunks of such a file are kept."""
 
@@ -141,7 +140,7 @@ def index_paths(
     """
     places = [absolute(path) for path in check_paths(paths)]
     started = time.perf_counter()
-    collection, chunking = _open_collection(engine, chunking)
+    collection, chunking = _open_collection(engine, chunking, probe=encoder is None)
     run = _IndexRun(engine, collection, chunking, reading or ReadOptions(), uploaded_to, listen)
     writer = ChunkWriter(engine, collection, encoder=encoder, batch_size=batch_size, written=run.written)
     run.index(places, writer, excludes=excludes, includes=includes, prune=prune)
@@ -150,10 +149,14 @@ def index_paths(
     return run.report
 
 
-def _open_collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collection, ChunkingConfig]:
+def _open_collection(
+    engine: Engine, chunking: ChunkingConfig | None, *, probe: bool
+) -> tuple[Collection, ChunkingConfig]:
     """The new or existing collection; an existing one keeps its chunking and must fit the retriever."""
     if not engine.exists:
-        chunking = chunking or ChunkingConfig()
+        chunking = chunking_for(engine.model, chunking)
+        if probe:  # a model that cannot be reached must not leave an empty index
+            engine.model.encode_documents([_PROBE])
         return engine.create(settings={"chunking": chunking.to_json(), "root": str(Path.cwd())}), chunking
     collection = engine.collection
     engine.check_fields()
@@ -169,7 +172,7 @@ def _open_collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[C
             "leave the chunking options out, or index into another collection"
         )
     collection.configure({})  # raises now if another process is writing
-    return collection, chunking or stored or ChunkingConfig()
+    return collection, chunking_for(engine.model, chunking or stored or ChunkingConfig())
 
 
 class _IndexRun:
@@ -195,9 +198,8 @@ class _IndexRun:
         # The fields of rows, if given: files that were read with other fields count as changed.
         said = reading.fields != RowFields()
         self._read_as = json.dumps(asdict(reading.fields), sort_keys=True) if said else ""
-        self._files = self._files_total = self._bytes_total = 0
-        self._bytes = 0.0
-        self._bytes_per_chunk: dict[str, float] = {}
+        self._files = self._files_total = self._bytes = self._bytes_total = 0
+        self._left: dict[str, int] = {}  # bytes of a file whose chunks are not written yet
 
     def index(
         self,
@@ -272,11 +274,7 @@ class _IndexRun:
         return gone
 
     def _index_file(self, file: SourceFile, size: int, known: str | None, writer: ChunkWriter) -> None:
-        """Index one file, which is read from disk once. ``known`` is its hash in the collection.
-
-        Every piece carries their number. If there are very many, they are counted first and made a second
-        time instead of being held in memory.
-        """
+        """Index one file, which is read from disk once. ``known`` is its hash in the collection."""
         self._files += 1
         data = load_file(file, self._reading)
         if known and _hash(file, data) == known:
@@ -284,31 +282,32 @@ class _IndexRun:
             self._bytes += size
             return
         problems: list[Problem] = []
-        held: list[Piece] = []
-        count = 0
+        replaced, count = known is not None, 0
+        self._left[file.source] = size
+        last: Piece | None = None
         for piece in self._pieces(file, data, problems, self.report.notes):
+            if last is not None:
+                writer.add(last)
             count += 1
-            if count <= _HELD:
-                held.append(piece)
+            piece.metadata["pieces"] = 0
+            last = piece
         self.report.problems += problems
         self.report.files[file.source] = count
-        replaced = known is not None
-        self.report.new += bool(count and not replaced)
-        self.report.changed += bool(count and replaced)
-        if not count:
+        if last is None:
             self._bytes += size
-        self._bytes_per_chunk[file.source] = size / max(1, count)
-        for piece in held if count <= _HELD else self._pieces(file, data, [], []):
-            piece.metadata["pieces"] = count
-            writer.add(piece)
-        if replaced and held:
-            first = held[0].metadata  # common to all chunks of the file; chunks of older versions differ
-            present = [Equal(name, first[name]) for name in ("document_hash", "read_as") if name in first]
+            if replaced and not any(problem.code in _KEPT_FOR_LATER for problem in problems):
+                writer.then(partial(self._collection.delete, where=Equal("source", file.source)))
+                self.report.emptied += 1
+            return
+        last.metadata["pieces"] = count
+        writer.add(last)
+        self.report.new += not replaced
+        self.report.changed += replaced
+        if replaced:  # these are common to all chunks of the file; chunks of older versions differ
+            kept = [name for name in ("document_hash", "read_as") if name in last.metadata]
+            present = [Equal(name, last.metadata[name]) for name in kept]
             old = And((Equal("source", file.source), Not(And(tuple(present)))))
             writer.then(partial(self._collection.delete, where=old))
-        elif replaced and not any(problem.code in _KEPT_FOR_LATER for problem in problems):
-            writer.then(partial(self._collection.delete, where=Equal("source", file.source)))
-            self.report.emptied += 1
 
     def _pieces(
         self, file: SourceFile, data: bytes | Problem, problems: list[Problem], notes: list[str]
@@ -337,7 +336,11 @@ class _IndexRun:
         """Count a batch that was written."""
         self.report.chunks += len(batch.pieces)
         self.report.encoded += len(batch.missing)
-        self._bytes += sum(self._bytes_per_chunk[piece.metadata["source"]] for piece in batch.pieces)
+        for piece in batch.pieces:
+            left = self._left[piece.metadata["source"]]
+            done = left if piece.metadata["pieces"] else min(left, len(piece.text))
+            self._left[piece.metadata["source"]] = left - done
+            self._bytes += done
         self._tell()
 
     def _tell(self) -> None:
@@ -346,7 +349,7 @@ class _IndexRun:
                 files=self._files,
                 files_total=self._files_total,
                 chunks=self.report.chunks,
-                bytes=round(self._bytes),
+                bytes=self._bytes,
                 bytes_total=self._bytes_total,
             )
         )

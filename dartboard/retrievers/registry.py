@@ -103,7 +103,7 @@ def _colbert(model: "EmbeddingModel", path: str) -> Retriever:
 
 
 def _splade(model: "EmbeddingModel", path: str) -> Retriever:
-    from dartboard.embeddings.sparse import SpladeModel
+    from dartboard.embeddings.torch_models import SpladeModel
     from dartboard.retrievers.splade import SpladeRetriever
 
     return SpladeRetriever(SpladeModel(path), model=model)

@@ -19,7 +19,7 @@ from dartboard.stores import Collection, Filter, Record, SparseVector
 
 if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
-    from dartboard.embeddings.sparse import SparseModel
+    from dartboard.embeddings.torch_models import SparseModel
 
 
 class SpladeRetriever(RankingRetriever):

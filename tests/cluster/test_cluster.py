@@ -157,15 +157,15 @@ def test_another_dartboard_or_model_is_refused_before_anything_is_written(
 
 def test_machines_that_round_otherwise_are_named_once(whole, cluster, caplog):
     encoder = ClusterEncoder(cluster, replace(recipe_of("default"), bits="0123456789abcdef"))
-    assert encoder.begin(["one", "two"]).vectors().shape == (2, 384)
-    assert encoder.begin(["three"]).vectors().shape == (1, 384)
+    assert encoder.begin(["one", "two"]).result().shape == (2, 384)
+    assert encoder.begin(["three"]).result().shape == (1, 384)
     assert caplog.text.count("not the same to the last bit") == 1
 
 
 def test_an_error_of_a_worker_is_ours(whole, cluster):
     encoder = ClusterEncoder(cluster, recipe_of("default"))
     with pytest.raises(InvalidInputError, match=r"\(on "):
-        encoder.begin(["something", " "]).vectors()
+        encoder.begin(["something", " "]).result()
 
 
 def test_what_a_worker_does(tmp_path, monkeypatch):

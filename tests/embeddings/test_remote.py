@@ -295,6 +295,14 @@ def test_fingerprints(openai):
         assert other.fingerprint != model.fingerprint
 
 
+def test_a_missing_key_is_said_at_once(monkeypatch):
+    for name, make in (("OPENAI_API_KEY", OpenAIModel), ("GEMINI_API_KEY", GeminiModel)):
+        monkeypatch.delenv(name, raising=False)
+        with pytest.raises(ConfigError, match=name):
+            make()
+    assert OpenAIModel("http://localhost:11434/v1", "nomic") is not None  # local servers need none
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -303,8 +311,8 @@ def test_fingerprints(openai):
         ({"base_url": "http://"}, "http:// or https://"),
         ({"base_url": "http://host:port"}, "not a URL"),
         ({"base_url": "http://me:secret@host"}, "must not hold a password"),
-        ({"model": ""}, "model must be the endpoint.s name"),
-        ({"dimensions": 0}, "dimensions must be"),
+        ({"model": "", "api_key": "k"}, "model must be the endpoint.s name"),
+        ({"dimensions": 0, "api_key": "k"}, "dimensions must be"),
         ({"api_key": "two\nlines"}, "no key has"),
     ],
 )

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from dartboard.embeddings.sparse import SpladeModel
+from dartboard.embeddings.torch_models import SpladeModel
 from dartboard.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError
 
 TEXTS = ["How are tokens validated?", "a short one", "The database connection is configured in one file"]

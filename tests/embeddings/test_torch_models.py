@@ -64,6 +64,12 @@ def test_fingerprint_follows_weights_and_prompts(prompted):
     assert fourth.fingerprint != first.fingerprint
 
 
+def test_tokens_are_those_of_the_model(prompted):
+    loaded = SentenceTransformerModel(str(prompted))
+    assert loaded.count_tokens(["a word", "word " * 100]) == [4, 102]
+    assert loaded.max_tokens == 64
+
+
 PASSAGES = ["one passage", "another one", "a third, longer passage", "the last"]
 
 
@@ -126,6 +132,8 @@ def test_what_cannot_be_loaded(kind, tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="could not be loaded"):
         kind(str(tmp_path))
+    with pytest.raises(ModelError, match="folder"):  # no network here: one short try
+        kind("nobody/has-this-model")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=re.escape(install_command("torch"))):
         kind(str(tmp_path))

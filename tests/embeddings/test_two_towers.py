@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dartboard.embeddings import CachedModel, TaskType
-from dartboard.embeddings.two_towers import DprEncoder, TwoTowers
+from dartboard.embeddings.torch_models import DprEncoder, TwoTowers
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
 from dartboard.retrievers import DenseRetriever
 from tests.embeddings.tiny_models import save_tiny
@@ -94,9 +94,9 @@ def test_fingerprints_and_the_cache(pair, towers, tmp_path):
 def test_pairs_that_do_not_fit(pair, towers, tiny_bert, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="32 dimensions and 'WordBag' 16"):
         TwoTowers(WordBag(32), WordBag(16))
-    with pytest.raises(ModelError, match="it holds a DPRContextEncoder"):
+    with pytest.raises(ModelError, match="holds a DPRContextEncoder"):
         TwoTowers.from_folders(pair[1], pair[1])
-    with pytest.raises(ModelError, match="it holds a BertModel"):
+    with pytest.raises(ModelError, match="holds a BertModel"):
         DprEncoder(tiny_bert("BertModel"))
     with pytest.raises(ModelError, match="could not be loaded"):
         DprEncoder(tmp_path)

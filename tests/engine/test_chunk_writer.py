@@ -31,10 +31,10 @@ class _List:
     def __init__(self, encoder, number):
         self.encoder, self.number = encoder, number
 
-    def ready(self):
+    def done(self):
         return self.number in self.encoder.ready
 
-    def vectors(self):
+    def result(self):
         if self.number == self.encoder.broken:
             raise ModelError("this list cannot be encoded")
         self.encoder.taken += 1

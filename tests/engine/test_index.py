@@ -1,13 +1,15 @@
 """Indexing: what is read again, what is replaced, what survives an interruption."""
 
 import os
+import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dartboard.embeddings import default_model
-from dartboard.engine import Engine, index, index_paths
-from dartboard.errors import ConfigError, IngestError
+from dartboard.engine import Engine, index_paths
+from dartboard.errors import ConfigError, IngestError, ModelError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.near_duplicates import fingerprint
 from dartboard.plain_text import place_of
@@ -288,23 +290,63 @@ def test_uploaded_files_are_named_by_where_they_were_put_and_never_count_as_gone
     assert (again.unchanged, again.files) == (2, {})
 
 
-def test_a_file_of_very_many_chunks_is_indexed_as_any_other(engine, folder, monkeypatch):
-    """Beyond a number of chunks they are counted first and made once more, instead of held in memory."""
+def test_the_last_chunk_of_a_file_carries_their_number(engine, folder):
+    """So that chunks are written as they are made."""
     rows = "".join(f'{{"id": "r{at % 30}", "text": "word{at % 10} says so"}}\n' for at in range(40))
     (folder / "rows.jsonl").write_text(rows)
+    index_paths(engine, [folder / "rows.jsonl"])
+    found = [one.metadata for batch in engine.collection.iterate() for one in batch]
+    assert sorted(one["pieces"] for one in found) == [0] * 39 + [40]
+    assert index_paths(engine, [folder / "rows.jsonl"]).unchanged == 1
 
-    def kept(index):
-        records = [record for batch in index.collection.iterate() for record in batch]
-        return {record.id: (record.text, record.metadata) for record in records}
 
-    report = index_paths(engine, folder)
-    monkeypatch.setattr(index, "_HELD", 7)
-    other = Engine(MemoryStore(), model=engine.model)
-    again = index_paths(other, folder)
-    assert kept(engine) == kept(other)
-    assert (again.chunks, again.files, again.problems) == (report.chunks, report.files, report.problems)
-    assert again.notes == report.notes
-    assert index_paths(other, folder).chunks == 0
+@pytest.mark.parametrize("seed", range(12))
+def test_a_run_that_ends_anywhere_goes_on(folder, seed):
+    """Interrupted at random batches, also while files change: the end is that of one whole run."""
+    choose = random.Random(seed)
+    index = Engine(MemoryStore(), model=WordBag(), retriever="dense")
+    chunking = ChunkingConfig(size=12, overlap=0, smallest=0)
+
+    def run(ends_after):
+        def listen(progress):
+            if progress.chunks >= ends_after:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            index_paths(index, folder, chunking=chunking, batch_size=2, listen=listen)
+
+    for step in range(6):
+        text = "\n\n".join(f"Paragraph {at} of step {choose.choice([0, step])} says so." for at in range(9))
+        (folder / f"{choose.randrange(3)}.txt").write_text(text)
+        run(choose.randrange(1, 20))
+    run(10**9)
+    whole = Engine(MemoryStore(), model=WordBag(), retriever="dense")
+    index_paths(whole, folder, chunking=chunking)
+
+    def kept(one):
+        return {record.id: record.metadata for batch in one.collection.iterate() for record in batch}
+
+    assert kept(index) == kept(whole)
+    assert index_paths(index, folder).encoded == 0
+
+
+def test_a_chunk_longer_than_the_model_reads_is_refused(folder, tmp_path):
+    url = str(tmp_path / "new" / "index.dartboard")
+    with pytest.raises(ConfigError, match="1024") as caught, Engine.open(url) as engine:
+        index_paths(engine, folder, chunking=ChunkingConfig(size=1024))
+    assert caught.value.field == "chunk_size" and "256" in str(caught.value)
+    assert not engine.exists
+
+
+def test_a_model_that_cannot_encode_leaves_no_index(folder):
+    class Broken(WordBag):
+        def encode(self, texts, batch_size=32):
+            raise ModelError("the endpoint does not answer")
+
+    engine = Engine(MemoryStore(), model=Broken(), retriever="dense")
+    with pytest.raises(ModelError):
+        index_paths(engine, folder)
+    assert not engine.exists
 
 
 def test_what_is_known_below_a_folder_that_cannot_be_read_is_not_gone(engine, folder, monkeypatch):
@@ -373,6 +415,6 @@ def test_hashes_are_compared_without_reading_whole_records(folder):
         index_paths(engine, folder)
         assert (Path("x.dartboard")).exists()
         collection = engine.collection
-        found = list(collection.iterate_metadata(where=Compare("pieces", ">=", 1)))
+        found = list(collection.iterate_metadata(where=Compare("pieces", ">=", 0)))
         whole = [record.metadata for batch in collection.iterate() for record in batch]
         assert sorted(map(str, found)) == sorted(map(str, whole))

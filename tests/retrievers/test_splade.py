@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dartboard.embeddings.sparse import TermWeights
+from dartboard.embeddings.torch_models import TermWeights
 from dartboard.errors import StoreFormatError
 from dartboard.retrievers import DenseRetriever, HybridRetriever, SpladeRetriever
 from dartboard.stores import parse_filter
@@ -82,7 +82,7 @@ def test_needs_and_settings(retriever):
 def test_a_real_encoder(tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from dartboard.embeddings.sparse import SpladeModel
+    from dartboard.embeddings.torch_models import SpladeModel
 
     encoder = SpladeModel(save_tiny(tmp_path, "BertForMaskedLM"), max_terms=64)
     retriever = SpladeRetriever(encoder)

@@ -16,7 +16,7 @@ from dartboard.api.locks import retry_locked
 from dartboard.api.schemas import RequestModel, ResponseModel
 from dartboard.api.service import Service, ServiceDep, in_worker, in_write_queue
 from dartboard.engine import Engine
-from dartboard.engine.chunk_writer import stored_chunking
+from dartboard.engine.chunk_writer import chunking_for, stored_chunking
 from dartboard.errors import ConfigError, DartboardError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
@@ -129,6 +129,7 @@ def create(name: Name, service: ServiceDep, body: CreateRequest | None = None) -
     wanted = ChunkingConfig(**(body or CreateRequest()).chunking.model_dump())
     with service.write_lock.held():
         made = service.engines.new(name)
+        wanted = chunking_for(made.model, None if body is None else wanted)
         there = made.exists
         if not there:
             settings = {"model": service.engines.model_name, "chunking": wanted.to_json()}
