@@ -76,31 +76,6 @@ def _lines(axes: "Axes", xs: Sequence[float], lines: Mapping[str, Sequence[float
     axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower center", ncols=2)
 
 
-def knob_picture(found: Mapping[str, Any], name: str) -> str:
-    """Five picks along λ (``weights``) or σ (``factors``): different facts, and closeness to the question."""
-    label, scale, kind = _TURNED[name]
-    rows = found["knobs"][name]
-    xs = [row["at"] for row in rows]
-    with Drawing(6.6, 3.2) as (figure, (axes,)):
-        axes.set_xscale(scale)
-        facts = [row["facts"] / 5 for row in rows]
-        axes.plot(xs, facts, color=COLOURS[kind], linewidth=2.2, marker="o", label="share of different facts")
-        near = [row["similarity"] for row in rows]
-        axes.plot(
-            xs, near, color=INK, linewidth=1.2, marker="s", markersize=3, label="cosine to the question"
-        )
-        axes.legend(frameon=False, fontsize=9, labelcolor=INK)
-        axes.set_ylim(0.0, 1.1)
-        axes.set_xlabel(label)
-        if scale == "log":
-            axes.set_xticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16", "1/4", "1", "4", "16"])
-            axes.minorticks_off()
-        return standalone(as_svg(figure, f"Five picks along {label}"))
-
-
-_TURNED = {"weights": ("λ of MMR", "linear", "mmr"), "factors": ("σ / automatic σ", "log", "dartboard")}
-
-
 def copies_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of k picks, how many repeat an earlier one to the bit."""
     kinds = (("published: log-sums of totals", "published"), ("dartboard: gains", "dartboard"))

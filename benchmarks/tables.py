@@ -135,8 +135,6 @@ PICTURES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "context": ("context", lambda: context.picture(results("context"))),
     "coverage": ("mathematics", lambda: explanations.coverage_picture(results("mathematics")["coverage"])),
     "gains": ("mathematics", lambda: explanations.gains_picture(results("mathematics")["coverage"])),
-    "along-weights": ("mathematics", lambda: explanations.knob_picture(results("mathematics"), "weights")),
-    "along-factors": ("mathematics", lambda: explanations.knob_picture(results("mathematics"), "factors")),
 }
 
 

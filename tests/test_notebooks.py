@@ -1,4 +1,4 @@
-"""Every notebook in ``examples/`` runs, and what is kept in it is what a run gives.
+"""Every notebook in ``notebooks/`` runs, and what is kept in it is what a run gives.
 
 Cells tagged ``stable`` print the same on every machine: their words are compared. Of the others, whose last
 digits may differ, only whether they show something. Outputs are small and name no place of a machine.
@@ -18,9 +18,9 @@ from dartboard.mining.pipeline import mine
 from tests.examples import DEEP
 from tests.mining.doors import house, raw
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
-MINED = EXAMPLES / "evaluate_retrieval.ipynb"
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+MINED = ROOT / "notebooks" / "evaluate_retrieval.ipynb"
 LARGEST = 300_000
 PLACES = re.compile(
     r"/(?:home|root|tmp|work|Users|usr|var|opt|private)/|[A-Z]:\\\\|site-packages|\.venv|0x[0-9a-f]{8,}"
@@ -90,8 +90,6 @@ def test_all_are_there():
     assert {path.stem for path in NOTEBOOKS} == {
         "tour",
         "choosing_sigma",
-        "hybrid_and_colbert",
-        "mining_to_calibration",
         "evaluate_retrieval",
     }
 
@@ -113,8 +111,9 @@ def test_what_is_kept_is_small_whole_and_of_no_machine(path):
 @each
 @pytest.mark.filterwarnings("ignore")  # of Jupyter's own
 def test_a_run_gives_what_is_kept(path, tmp_path, own_cache):
-    folder = tmp_path / "examples"
-    shutil.copytree(EXAMPLES, folder)
+    folder = tmp_path / "notebooks"
+    shutil.copytree(ROOT / "notebooks", folder)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     kept = code_cells(path)
     if path == MINED and not DEEP:  # then long passages are embedded; the next test does so with short ones
         kept = kept[
@@ -133,7 +132,7 @@ def test_a_run_gives_what_is_kept(path, tmp_path, own_cache):
 def test_evaluation_runs_on_any_mined_data_set(tmp_path, own_cache, monkeypatch):
     data_set = write_dataset(mine(raw(tmp_path), AnswerJudge(), corpus=house()), tmp_path / "mined")
     monkeypatch.setenv("DARTBOARD_NOTEBOOK_DATASET", str(data_set))
-    printed = "".join(words(cell) for cell in run(MINED, EXAMPLES))
+    printed = "".join(words(cell) for cell in run(MINED, MINED.parent))
     assert "5 questions with a positive context" in printed and "kernels by size: {1: 4, 2: 1}" in printed
     for task in ("CODE_RETRIEVAL_QUERY", "RETRIEVAL_QUERY"):
         assert len(re.findall(rf"^{task}", printed, flags=re.MULTILINE)) == 1
@@ -148,7 +147,7 @@ def test_evaluation_names_the_tasks():
 
 
 def test_the_page_about_them_runs(capsys):
-    page = EXAMPLES.parent / "docs" / "how-to" / "vectors.md"
+    page = ROOT / "docs" / "how-to" / "vectors.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     namespace: dict[str, object] = {}
     for block in blocks:

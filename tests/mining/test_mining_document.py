@@ -40,7 +40,7 @@ def test_from_an_empty_folder_to_sigma(tmp_path, tmp_path_factory, monkeypatch, 
             ran += run(text, capsys)
         elif language == "python":
             exec(compile(text, "docs/mining.md", "exec"), {})
-    assert ran == 11
+    assert ran == 8
     found = Calibration.load("calibration.json")
     assert found.sigma.low <= found.sigma.value <= found.sigma.high and found.sigma.pairs >= 7
     for name in ("retrieval_dataset.yaml", "qrels.txt"):
