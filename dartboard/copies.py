@@ -17,7 +17,6 @@ import numpy as np
 from dartboard.near_duplicates import CLOSE, are_alike
 from dartboard.retrievers.candidates import Candidates
 from dartboard.types import FloatArray, IntArray
-from dartboard.utils import unit_rows
 
 MOST_DIFFERENCES = 3
 """So many are listed for a copy."""
@@ -78,7 +77,11 @@ def differences(one: str, other: str) -> list[tuple[str, str]]:
 
 
 def copies_of(
-    picks: Sequence[int], candidates: Candidates, groups: IntArray | None, field: str
+    picks: Sequence[int],
+    candidates: Candidates,
+    groups: IntArray | None,
+    field: str,
+    cosines: FloatArray,
 ) -> list[list[dict[str, Any]]]:
     """For each pick, the other copies among the candidates: ``id``, the field, and in what they ``differ``.
 
@@ -87,13 +90,12 @@ def copies_of(
         candidates: with vectors; texts of close ones are read.
         groups: ``(n,)`` near-duplicate groups.
         field: the metadata field that is reported.
+        cosines: ``(picks, n)`` of each pick to all candidates.
     """
     if groups is None or not len(picks):
         return [[] for _ in picks]
-    unit = unit_rows(candidates.vectors)
-    close = unit[list(picks)] @ unit.T >= CLOSE
     found: list[list[dict[str, Any]]] = []
-    for pick, near in zip(picks, close, strict=True):
+    for pick, near in zip(picks, cosines >= CLOSE, strict=True):
         others = [
             at for at in range(len(candidates)) if at != pick and (near[at] or groups[at] == groups[pick])
         ]

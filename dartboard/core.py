@@ -7,6 +7,7 @@ is only who says how close two texts are (:class:`DartboardConfig`).
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Literal, Self, Unpack, overload
 
 import numpy as np
@@ -20,9 +21,9 @@ from dartboard.embeddings.base import EmbeddingModel, PairScorer
 from dartboard.embeddings.reader_tokenizer import Tokenizer, reader_tokenizer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.near_duplicates import candidate_groups
+from dartboard.near_duplicates import groups_of_close
 from dartboard.pair_scores import crossencoder_pool, hybrid_pool
-from dartboard.relevance import SimilarityLevels, assess, known_levels
+from dartboard.relevance import Relevance, SimilarityLevels, assess, assess_best, known_levels
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import check_query
 from dartboard.search_options import SearchKeywords, SearchOptions, as_filter
@@ -292,7 +293,9 @@ class DartboardRetriever:
         chunks = candidates.chunks(picks)
         copies = None
         if options.prefer is not None:
-            copies = copies_of(picks, candidates, pool.groups, options.prefer)
+            copies = copies_of(
+                picks, candidates, pool.groups, options.prefer, _cosines(pool, candidates, picks)
+            )
         reading = time.perf_counter() - selected
         used = {
             "sigma": options.sigma,
@@ -322,7 +325,7 @@ class DartboardRetriever:
             covered_before=selection.covered_before if len(options.seen) else None,
             copies=copies,
             warnings=[selection.sigma.warning] if selection.sigma.warning else None,
-            relevance=assess(questions, candidates.vectors[:found], self.similarity_levels),
+            relevance=self._assessed(pool, questions, candidates.vectors[:found]),
             config=asdict(self.config) | used | selection.parameters,
             seconds={"select": time.perf_counter() - started - reading, "read": reading},
             options=given,
@@ -384,6 +387,12 @@ class DartboardRetriever:
             ids=candidates.ids,
             fields=values,
         )
+
+    def _assessed(self, pool: Pool, questions: FloatArray, vectors: FloatArray) -> Relevance:
+        """Whether a candidate is relevant; a pool of vectors knows their cosines to the questions."""
+        if pool.origin is not None and pool.origin.vectors:
+            return assess_best(float(pool.similarity[: len(vectors)].max()), self.similarity_levels)
+        return assess(questions, vectors, self.similarity_levels)
 
     def sigma_source(self, sigma: Sigma, options: SearchOptions) -> str:
         """Where a σ came from. Under ``"auto"`` only a calibration gives it."""
@@ -475,10 +484,13 @@ class DartboardRetriever:
         variant, scorer = self.variant_of(options), self.cross_encoder
         asked, weights = [query, *options.also], check_weights(options.weights, len(questions))
         texts = [] if variant == "cosine" else [chunk.text for chunk in candidates.chunks()]
-        groups = _near_duplicates(candidates, options.seen_ids)
+        groups = partial(_near_duplicates, candidates=candidates, seen=options.seen_ids)
         if variant == "crossencoder" and scorer is not None:
             scaling = self.config.score_scaling
-            pool = crossencoder_pool(scorer, asked, texts, options.sigma, scaling, weights, groups)
+            unit = unit_rows(candidates.vectors, np.float64)
+            pool = crossencoder_pool(
+                scorer, asked, texts, options.sigma, scaling, weights, groups(unit @ unit.T)
+            )
             return replace(pool, preference=_preference(candidates, options))
         sigma = options.sigma
         if sigma == "auto" and self.calibration is not None:
@@ -506,16 +518,25 @@ class DartboardRetriever:
         return count_tokens(counter, [chunk.text for chunk in chunks])
 
 
-def _near_duplicates(candidates: Candidates, seen: Sequence[str]) -> IntArray:
+def _near_duplicates(cosines: FloatArray, *, candidates: Candidates, seen: Sequence[str]) -> IntArray:
     """``(n,)`` near-duplicate groups. What was seen leads its group, so that its copies are found with it."""
     if not seen:
-        return candidate_groups(candidates.vectors, read=candidates.fingerprints)
+        return groups_of_close(cosines, read=candidates.fingerprints)
     shown = set(seen)
     order = sorted(range(len(candidates)), key=lambda at: candidates.ids[at] not in shown)
     groups = np.empty(len(order), dtype=np.intp)
     ordered = candidates.take(order)
-    groups[order] = candidate_groups(ordered.vectors, read=ordered.fingerprints)
+    groups[order] = groups_of_close(cosines[np.ix_(order, order)], read=ordered.fingerprints)
     return groups
+
+
+def _cosines(pool: Pool, candidates: Candidates, picks: Sequence[int]) -> FloatArray:
+    """``(picks, n)`` cosines of picks to all candidates; a pool of vectors has them."""
+    if pool.origin is not None and pool.origin.vectors:
+        return pool.closeness[np.ix_(pool.row_of[list(picks)], pool.row_of)]
+    unit = unit_rows(candidates.vectors, np.float64)
+    cosines: FloatArray = unit[list(picks)] @ unit.T
+    return cosines
 
 
 def _preference(candidates: Candidates, options: SearchOptions) -> FloatArray | None:

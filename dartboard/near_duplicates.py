@@ -26,10 +26,10 @@ embeddings. None of them finds a contained copy or separates texts that differ i
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -38,6 +38,7 @@ import numpy.typing as npt
 from dartboard.errors import InvalidInputError
 from dartboard.lazy import lazy
 from dartboard.types import FloatArray, IntArray, as_matrix
+from dartboard.utils import unit_rows
 
 SHINGLE = 3  # words
 CONTAINMENT, RESEMBLANCE = 0.7, 0.4
@@ -62,10 +63,7 @@ _DECORATION = str.maketrans("", "", "()[]{}\"'`*_~\u201c\u201d\u2018\u2019\u00ab
 _INSIDE = frozenset(("", ",", "-", "/", "&", "+", "\n", ",\n"))
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _NEIGHBOURS = 128  # texts with the same rare shingle that a text is compared with, besides the first
-_BLOCK = 1 << 18  # shingles that are compared at once, to save memory; each text counts as 256 more
-_TEXT_COST = 256  # so that a table of texts × shingles has at most 2**25 cells
-_PAIRS_AT_ONCE = 1 << 14  # pairs whose texts are counted at once
-_CELLS = 1 << 16  # shingles that are looked up at once
+_MATRIX_TEXTS = 512  # of more, shingles are looked up pair by pair
 _PAIRS = 1 << 24  # pairs that are collected before those found twice are removed
 _CACHED = 1 << 17  # words
 _Bools = npt.NDArray[np.bool_]
@@ -129,29 +127,51 @@ def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None 
     return np.where(pool.sizes[number] > 0, first[leaders[number]], np.arange(len(number)))
 
 
+class _Text:
+    """A text as its words and shingles, for comparisons with few others."""
+
+    __slots__ = ("array", "flagged", "has", "shingles", "times")
+
+    def __init__(self, fingerprint: bytes) -> None:
+        codes = np.frombuffer(fingerprint, dtype="<u4")[1:]
+        words = (codes >> np.uint32(2)).tolist()
+        self.times = Counter(words)
+        self.flagged = [(at, words[at], int(codes[at]) & 3) for at in np.flatnonzero(codes & 3).tolist()]
+        self.array = _shingles(codes >> np.uint32(2))
+        self.shingles: list[int] = self.array.tolist()
+        self.has = frozenset(self.shingles)
+
+    def shared(self, other: "_Text") -> list[bool]:
+        """Which shingles the other text has."""
+        return list(map(other.has.__contains__, self.shingles))
+
+
+_text = lru_cache(maxsize=4096)(_Text)  # the same chunks are candidates of many questions
+
+
 class _Pool:
-    """Distinct texts: words from ``starts`` to ``ends`` in one array; ``sizes`` shingles from ``starts``."""
+    """Distinct texts. ``sizes`` are their numbers of shingles."""
 
     def __init__(self, fingerprints: Sequence[bytes]) -> None:
         for one in fingerprints:
             if len(one) % 4 or one[:4] != VERSION:
                 raise InvalidInputError(f"{one[:8]!r} begins no fingerprint: make one with fingerprint()")
-        codes = np.frombuffer(b"".join(fingerprints), dtype="<u4")
-        lengths = np.array([len(one) // 4 for one in fingerprints], dtype=np.int64)
-        self.ends = np.cumsum(lengths)
-        self.starts = self.ends - lengths + 1
-        self.sizes = np.maximum(lengths - SHINGLE, 0)
-        self.words: npt.NDArray[np.uint32] = codes >> np.uint32(2)
-        self.flags: npt.NDArray[np.uint32] = codes & np.uint32(3)
-        words = self.words.astype(np.uint64)
-        one, two, three = _MULTIPLIERS
-        self.shingles = words[:-2] * one + words[1:-1] * two + words[2:] * three
+        self._fingerprints = fingerprints
+        self._lengths = np.array([len(one) // 4 for one in fingerprints], dtype=np.int64)
+        self.sizes: IntArray = np.maximum(self._lengths - SHINGLE, 0)
+        self._is_name: dict[int, bool] = {}
+
+    @lazy
+    def _codes(self) -> npt.NDArray[np.uint32]:
+        return np.frombuffer(b"".join(self._fingerprints), dtype="<u4")
 
     def candidates(self) -> IntArray:
         """The pairs that share one of the rarest 30 % of shingles of either text: no other pair is alike."""
-        at, text = _ranges(self.starts, self.sizes)
-        order = np.lexsort((text, self.shingles[at]))
-        shingle, text = self.shingles[at][order], text[order]
+        starts = np.cumsum(self._lengths) - self._lengths + 1
+        at, text = _ranges(starts, self.sizes)
+        shingles = _shingles(self._codes >> np.uint32(2))[at]
+        order = np.lexsort((text, shingles))
+        shingle, text = shingles[order], text[order]
         first = np.searchsorted(shingle, shingle)
         frequency = np.searchsorted(shingle, shingle, "right") - first
         by_rarity = np.lexsort((frequency, text))
@@ -167,8 +187,8 @@ class _Pool:
             found.append(np.stack([text[equal], text[equal + step]], axis=1))
             collected += len(equal)
             if collected > _PAIRS:
-                found, collected = [_unique(np.concatenate(found), len(self.starts))], 0
-        return _unique(np.concatenate(found), len(self.starts))
+                found, collected = [_unique(np.concatenate(found), len(starts))], 0
+        return _unique(np.concatenate(found), len(starts))
 
     def alike(self, pairs: IntArray) -> _Bools:
         """Which pairs reach both thresholds."""
@@ -177,190 +197,103 @@ class _Pool:
         few, many = self.sizes[smaller], self.sizes[larger]
         possible = np.flatnonzero((few > 0) & (few >= RESEMBLANCE * many))
         shared = np.zeros(len(pairs), dtype=np.int64)
-        for part, table in self._tables(pairs[possible]):
-            at = possible[part]
-            shared[at] = table.shared(smaller[at], larger[at])[0]
+        shared[possible] = self._shared(smaller[possible], larger[possible])
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
         resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
         return contained & resembling & (shared > 0)
 
-    def conflicting(self, pairs: IntArray) -> _Bools:
-        """Which pairs have different names in the same place."""
-        found: _Bools = np.zeros(len(pairs), dtype=bool)
-        for at, table in self._tables(pairs) if len(pairs) else ():
-            one, other = pairs[at].T
-            lacking = table.lacking_names(np.append(one, other), np.append(other, one))
-            found[at] = (lacking[: len(one)] & lacking[len(one) :]).any(axis=1)
+    def _shared(self, these: IntArray, others: IntArray) -> IntArray:
+        """How many shingles of these texts the others have.
+
+        With C, how often each text has each shingle that occurs twice, that is ``C @ (C > 0).T``. A matrix
+        that would be too large is not made: shingles are then looked up pair by pair.
+        """
+        texts, place = np.unique(np.append(these, others), return_inverse=True)
+        if not 0 < len(texts) <= _MATRIX_TEXTS:
+            found = (sum(self._text(a).shared(self._text(b))) for a, b in zip(these, others, strict=True))
+            return np.fromiter(found, dtype=np.int64, count=len(these))
+        owner = np.repeat(np.arange(len(texts)), self.sizes[texts])
+        flat = np.concatenate([self._text(at).array for at in texts.tolist()])
+        _, column, times = np.unique(flat, return_inverse=True, return_counts=True)
+        twice = times > 1
+        owner, column = owner[twice[column]], (np.cumsum(twice) - 1)[column[twice[column]]]
+        width = int(np.count_nonzero(twice))
+        counts = np.bincount(owner * width + column, minlength=len(texts) * width)
+        matrix = counts.reshape(len(texts), width).astype(np.float32)
+        both = matrix @ (matrix > 0).astype(np.float32).T
+        return both[place[: len(these)], place[len(these) :]].astype(np.int64)
+
+    def conflict(self, one: int, other: int) -> bool:
+        """Whether two texts have different names in the same place."""
+        lacking = self._lacking_names(self._text(one), self._text(other))
+        return bool(lacking) and bool(lacking & self._lacking_names(self._text(other), self._text(one)))
+
+    def _lacking_names(self, this: _Text, other: _Text) -> set[int]:
+        """Where the other lacks a name of this: 0 before, 1 in and 2 after the shared part."""
+        shared = this.shared(other)
+        begin, end = 0, 0
+        if True in shared:
+            begin, end = shared.index(True), len(shared) - shared[::-1].index(True) + SHINGLE - 1
+        earlier: Counter[int] = Counter()
+        found = set()
+        for place, word, flag in this.flagged:
+            if not flag & _NAME and not self._reads_as_name(word):
+                continue
+            earlier[word] += 1
+            if other.times[word] >= earlier[word]:  # a name that occurs twice must occur twice in the other
+                continue
+            before, after = (1, 0) if flag & _UNCLEAR else (MARGIN, MARGIN)
+            if place + before >= begin and place - after < end:
+                found.add((place >= begin) + (place >= end))
         return found
 
-    def _tables(self, pairs: IntArray) -> "Iterator[tuple[slice, _Table]]":
-        """Parts of the pairs, each with a table of its texts: all at once unless that takes memory."""
-        if self._whole is not None:
-            yield slice(0, len(pairs)), self._whole
-            return
-        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-            yield from self._halves(pairs, start, min(start + _PAIRS_AT_ONCE, len(pairs)))
+    def _reads_as_name(self, word: int) -> bool:
+        """Whether a word that begins sentences is a name: the texts have it no more often in lower case."""
+        if word not in self._is_name:
+            flags = self._codes[(self._codes >> np.uint32(2)) == word] & np.uint32(3)
+            self._is_name[word] = bool((flags == 0).sum() <= (flags & _NAME > 0).sum())
+        return self._is_name[word]
 
-    def _halves(self, pairs: IntArray, start: int, stop: int) -> "Iterator[tuple[slice, _Table]]":
-        """The pairs of a range, halved until their texts are few enough."""
-        texts, half = np.unique(pairs[start:stop]), (start + stop) // 2
-        if half == start or (self.sizes[texts] + _TEXT_COST).sum() <= _BLOCK:
-            yield slice(start, stop), _Table(self, texts)
-        else:
-            yield from self._halves(pairs, start, half)
-            yield from self._halves(pairs, half, stop)
-
-    @lazy
-    def _whole(self) -> "_Table | None":
-        """All texts, unless they are too many."""
-        small = (self.sizes + _TEXT_COST).sum() <= _BLOCK
-        return _Table(self, np.arange(len(self.sizes))) if small else None
-
-    @lazy
-    def names(self) -> _Bools:
-        """Which words are names or numbers."""
-        name = (self.flags & _NAME) > 0
-        unclear = np.flatnonzero(self.flags & _UNCLEAR)
-        words = self.words[unclear]
-        in_lower_case, as_name = (
-            np.searchsorted(some, words, "right") - np.searchsorted(some, words)
-            for some in (np.sort(self.words[self.flags == 0]), np.sort(self.words[name]))
-        )
-        name[unclear] = in_lower_case <= as_name
-        return name
+    def _text(self, at: int) -> _Text:
+        return _text(self._fingerprints[at])
 
     def leaders(self, pairs: IntArray) -> IntArray:
         """``(m,)``: for each text the leader of its group, given these pairs."""
-        alike = pairs[self.alike(pairs)]
-        left = alike[~self.conflicting(alike)]
-        known = left @ [len(self.starts), 1]
+        left = [tuple(pair) for pair in pairs[self.alike(pairs)].tolist() if not self.conflict(*pair)]
+        together = set(left)
         while True:
-            leaders = list(range(len(self.starts)))
+            leaders = list(range(len(self.sizes)))
             members: dict[int, list[int]] = {}
-            for one, other in zip(*left.T.tolist(), strict=True):
+            for one, other in left:
                 if leaders[one] == one and leaders[other] == other:
                     leaders[other] = one
                     members.setdefault(one, []).append(other)
-            together = _close_by([np.array(group) for group in members.values()])
-            unknown = together[~np.isin(together @ [len(self.starts), 1], known)]
-            out = np.unique(unknown[self.conflicting(unknown)])
-            if not len(out):
+            out: set[int] = set()
+            for pair in _close_by(members.values()):
+                if pair not in together:
+                    if self.conflict(*pair):
+                        out |= set(pair)
+                    else:
+                        together.add(pair)
+            if not out:
                 return np.array(leaders, dtype=np.int64)
-            left = left[~(np.isin(left[:, 1], out) & (np.array(leaders)[left[:, 1]] == left[:, 0]))]
+            left = [(one, other) for one, other in left if not (other in out and leaders[other] == one)]
 
 
-class _Table:
-    """Shingles and names of some texts, a row for each, to look up those of one text in another.
-
-    Shingles that occur only once cannot be shared: column 0, which no text has.
-    """
-
-    def __init__(self, pool: _Pool, texts: IntArray) -> None:
-        self._pool, self._texts = pool, texts
-        self._row = np.zeros(len(pool.starts), dtype=np.int64)
-        self._row[texts] = np.arange(len(texts))
-        self._sizes = pool.sizes[texts]
-        at, text = _ranges(pool.starts[texts], self._sizes)
-        _, shingle, times = np.unique(pool.shingles[at], return_inverse=True, return_counts=True)
-        column = np.where(times > 1, np.cumsum(times > 1), 0)[shingle]
-        self._columns = _padded(column, self._sizes, fill=0)
-        self._has: _Bools = np.zeros((len(texts), column.max(initial=0) + 1), dtype=bool)
-        self._has[text, column] = True
-        self._has[:, 0] = False
-
-    def shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """How many shingles of these texts the others have, and the range of words from first to last."""
-        these, others = self._row[these], self._row[others]
-        count, begin, end = np.zeros((3, len(these)), dtype=np.int64)
-        for pairs, width in _by_length(self._sizes[these]):
-            hit = _look_up(self._has, others[pairs], self._columns[these[pairs], :width])
-            count[pairs] = np.count_nonzero(hit, axis=1)
-            begin[pairs] = hit.argmax(axis=1)
-            end[pairs] = width + SHINGLE - 1 - hit[:, ::-1].argmax(axis=1)
-        return count, np.where(count, begin, 0), np.where(count, end, 0)
-
-    def lacking_names(self, these: IntArray, others: IntArray) -> _Bools:
-        """``(p, 3)``: whether the others lack a name of these: before, in and after the shared part."""
-        _, begin, end = self.shared(these, others)
-        names, lengths, times = self._names
-        these, others = self._row[these], self._row[others]
-        found = np.zeros((len(these), 3), dtype=bool)
-        for pairs, width in _by_length(lengths[these]):
-            column, earlier, place, before, after = names[these[pairs], :, :width].transpose(1, 0, 2)
-            # A name that occurs twice must occur twice in the other.
-            pair, at = np.nonzero(_look_up(times, others[pairs], column) <= earlier)
-            pair, place, before, after = pairs[pair], place[pair, at], before[pair, at], after[pair, at]
-            near = (place + before >= begin[pair]) & (place - after < end[pair])
-            part = (place >= begin[pair]).astype(np.intp) + (place >= end[pair])
-            found[pair[near], part[near]] = True
-        return found
-
-    @lazy
-    def _names(self) -> tuple[IntArray, IntArray, npt.NDArray[np.uint16]]:
-        """The names of each text, how many they are, and how often each text has each of them.
-
-        The names are ``(t, 5, width)``: column in the last table, how often it occurs earlier in the text,
-        place in the text, and the words before and after it in which a shared part has to begin or end. A
-        word that occurs only once is in no other text: column 0, which no text has.
-        """
-        pool, starts = self._pool, self._pool.starts[self._texts]
-        at, text = _ranges(starts, pool.ends[self._texts] - starts)
-        is_name = pool.names[at]
-        _, word, times = np.unique(pool.words[at], return_inverse=True, return_counts=True)
-        named: _Bools = np.zeros(len(times), dtype=bool)
-        named[word[is_name]] = True
-        named &= times > 1
-        columns = np.where(named, np.cumsum(named), 0)[word]
-        owner, place, column = text[is_name], (at - starts[text])[is_name], columns[is_name]
-        unclear = (pool.flags[at[is_name]] & _UNCLEAR) > 0
-        before, after = np.where(unclear, [[1], [0]], MARGIN)
-        keys = owner * len(times) + word[is_name]
-        order = np.argsort(keys, kind="stable")
-        earlier = np.empty(len(keys), dtype=np.int64)
-        earlier[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
-        lengths = np.bincount(owner, minlength=len(starts))
-        fills = (0, -1, 0, 0, 0)  # no text has a word less than 0 times, so the fill is never lacking
-        names = [
-            _padded(values, lengths, fill)
-            for values, fill in zip((column, earlier, place, before, after), fills, strict=True)
-        ]
-        table: npt.NDArray[np.uint16] = np.zeros((len(starts), np.count_nonzero(named) + 1), dtype=np.uint16)
-        shared = columns > 0
-        np.add.at(table, (text[shared], columns[shared]), 1)
-        return np.stack(names, axis=1), lengths, table
+def _shingles(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint64]:
+    """The hash of each three words in a row."""
+    wide = words.astype(np.uint64)
+    one, two, three = _MULTIPLIERS
+    hashes: npt.NDArray[np.uint64] = wide[:-2] * one + wide[1:-1] * two + wide[2:] * three
+    return hashes
 
 
-def _padded(values: IntArray, lengths: IntArray, fill: int) -> IntArray:
-    """Concatenated rows of these lengths as a matrix."""
-    rows = np.full((len(lengths), lengths.max(initial=0)), fill, dtype=np.int64)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = values
-    return rows
-
-
-def _by_length(lengths: IntArray) -> Iterator[tuple[IntArray, int]]:
-    """Rows of similar length and the longest length, few enough for the processor's cache."""
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order) and (width := int(lengths[order[start]])):
-        rows = order[start : start + max(1, _CELLS // width)]
-        yield rows, width
-        start += len(rows)
-
-
-def _look_up(table: npt.NDArray[Any], rows: IntArray, columns: IntArray) -> npt.NDArray[Any]:
-    """``(r, c)``: ``table[rows[i], columns[i, j]]``."""
-    found: npt.NDArray[Any] = table.ravel().take(columns + (rows * table.shape[1])[:, None])
-    return found
-
-
-def _close_by(groups: Sequence[IntArray]) -> IntArray:
+def _close_by(groups: Iterable[list[int]]) -> Iterator[tuple[int, int]]:
     """The pairs within groups; in a large group, each member with the next ``_NEIGHBOURS``."""
-    pairs = [
-        np.stack([group[:-step], group[step:]], axis=1)
-        for group in groups
-        for step in range(1, min(len(group), _NEIGHBOURS + 1))
-    ]
-    return np.concatenate([np.zeros((0, 2), dtype=np.int64), *pairs])
+    for group in groups:
+        for at, one in enumerate(group):
+            for other in group[at + 1 : at + 1 + _NEIGHBOURS]:
+                yield one, other
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
@@ -424,31 +357,34 @@ def candidate_groups(
     pairs of candidates do not. Give the candidates' ``texts``, or ``read``, which returns the stored
     fingerprints of the compared candidates, by position.
     """
-    rows = as_matrix(vectors)
-    if read is not None:
-        pairs = _close_pairs(rows)
-        if not len(pairs):
-            return np.arange(len(rows))
-        used = np.unique(pairs).tolist()
-        fingerprints = [VERSION] * len(rows)
-        for at, stored in zip(used, read(used), strict=True):
-            fingerprints[at] = stored
-        return group_fingerprints(fingerprints, pairs=pairs)
+    unit = unit_rows(as_matrix(vectors), np.float64)
+    return groups_of_close(unit @ unit.T, texts, read=read)
+
+
+def groups_of_close(
+    cosines: FloatArray,
+    texts: Sequence[str] | None = None,
+    *,
+    read: Callable[[Sequence[int]], Sequence[bytes]] | None = None,
+) -> IntArray:
+    """:func:`candidate_groups` of candidates whose cosines to one another, ``(n, n)``, are known."""
+    pairs = np.stack(np.divmod(np.flatnonzero(cosines >= CLOSE), len(cosines)), axis=1)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     given = [] if texts is None else list(texts)
-    if isinstance(texts, str) or len(given) != len(rows) or not all(isinstance(text, str) for text in given):
-        raise InvalidInputError(
-            f"texts must be {len(rows)} strings, one per candidate: leave them out if you have none"
-        )
-    return near_duplicates(given, pairs=_close_pairs(rows))
-
-
-def _close_pairs(rows: FloatArray) -> IntArray:
-    """``(p, 2)``: the pairs of close rows, the lower position first."""
-    with np.errstate(all="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        if not (lengths.min() > 1e-12 and lengths.max() < 1e12):  # avoid underflow and overflow
-            rows = rows / np.abs(rows).max(axis=1, keepdims=True)
-            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        unit = (rows / lengths[:, None]).astype(np.float32, copy=False)
-        pairs = np.stack(np.divmod(np.flatnonzero(unit @ unit.T >= CLOSE), len(rows)), axis=1)
-    return pairs[pairs[:, 0] < pairs[:, 1]]
+    if read is None:
+        if (
+            isinstance(texts, str)
+            or len(given) != len(cosines)
+            or not all(isinstance(one, str) for one in given)
+        ):
+            raise InvalidInputError(
+                f"texts must be {len(cosines)} strings, one per candidate: leave them out if you have none"
+            )
+        return near_duplicates(given, pairs=pairs)
+    if not len(pairs):
+        return np.arange(len(cosines))
+    used = np.unique(pairs).tolist()
+    fingerprints = [VERSION] * len(cosines)
+    for at, stored in zip(used, read(used), strict=True):
+        fingerprints[at] = stored
+    return group_fingerprints(fingerprints, pairs=pairs)

@@ -154,6 +154,11 @@ def assess(query: FloatArray, vectors: FloatArray, levels: SimilarityLevels | No
     best = None
     if len(vectors):
         best = max(float(cosines(question, vectors).max()) for question in np.atleast_2d(query))
+    return assess_best(best, levels)
+
+
+def assess_best(best: float | None, levels: SimilarityLevels | None) -> Relevance:
+    """:func:`assess` where the best cosine of a passage to a question is known; None without passages."""
     threshold = None if levels is None else levels.unrelated + SHARE * (levels.related - levels.unrelated)
     verdict: Verdict = "relevant"
     message = ""

@@ -308,7 +308,7 @@ def test_many_texts_are_compared_in_blocks_with_the_same_groups(monkeypatch):
     texts = [*originals, *edited, *(f"{text} Fee: {n} euros." for n, text in enumerate(originals[:40]))]
     at_once = near_duplicates(texts)
     assert len(np.unique(at_once)) < len(texts) - 200
-    for name, size in (("_BLOCK", 4000), ("_PAIRS", 50)):
+    for name, size in (("_MATRIX_TEXTS", 5), ("_PAIRS", 50)):
         monkeypatch.setattr(dartboard.near_duplicates, name, size)
     assert near_duplicates(texts).tolist() == at_once.tolist()
 

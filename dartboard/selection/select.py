@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import fields, replace
+from functools import partial
 from inspect import signature
 from numbers import Integral
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from dartboard.blas import SMALL, one_thread_each, threads_for
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.near_duplicates import candidate_groups
+from dartboard.near_duplicates import groups_of_close
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.greedy import Dartboard
@@ -159,8 +160,6 @@ def select(
         positions: Any = seen if isinstance(seen, Iterable) else [seen]
         bounds = replace(bounds, seen=positions)
     with threads_for(len(vectors)):
-        if texts is not None:
-            groups = candidate_groups(vectors, texts)
         pool = from_embeddings(
             query,
             vectors,
@@ -168,8 +167,8 @@ def select(
             sigma=sigma,
             distance=distance,
             targets=targets,
-            groups=groups,
-            ranking=scores if groups is not None else None,
+            groups=groups if texts is None else partial(groups_of_close, texts=texts),
+            ranking=scores if groups is not None or texts is not None else None,
             prefer=prefer,
         )
         if scores is not None and pool.questions is not None:

