@@ -1,7 +1,6 @@
 """Parser of the filter language: text such as ``year >= 2020 and lang = "en"`` to a filter.
 
-A hand-written recursive descent parser: the grammar has ten rules, errors name the character position, and a
-filter that is too large is rejected before the rest is read. A parser generator would not do that.
+A hand-written recursive descent parser: the grammar has ten rules, and errors name the character position.
 """
 
 import re
@@ -17,9 +16,8 @@ from dartboard.stores.filters import (
     Filter,
     Not,
     Or,
-    SizeLimit,
     Value,
-    check_values,
+    check_filter,
     comparison,
 )
 
@@ -80,7 +78,6 @@ class _Parser:
         self._tokens = self._split()
         self._here = next(self._tokens, None)
         self._depth = 0
-        self._size = SizeLimit()
 
     def _split(self) -> Iterator[_Token]:
         position, end = 0, self._end
@@ -100,6 +97,7 @@ class _Parser:
         where = self._either()
         if self._here is not None:
             raise self._error("expected and, or, or the end", self._here.start)
+        check_filter(where)
         return where
 
     def _either(self) -> Filter:
@@ -138,10 +136,8 @@ class _Parser:
         if operator.text not in (*OPERATORS, "=="):
             raise self._error(f"expected one of {', '.join(OPERATORS)}", operator.start)
         if operator.text == "exists":
-            self._size.add()
             return Exists(field)
         value = self._values() if operator.text == "in" else self._value()
-        self._size.add(len(value) if isinstance(value, list) else 0)
         return comparison(field, operator.text, value)
 
     def _values(self) -> list[Value]:
@@ -154,7 +150,6 @@ class _Parser:
             if values:
                 self._need(",")
             values.append(self._value())
-            check_values(len(values))
         return values
 
     def _value(self) -> Value:

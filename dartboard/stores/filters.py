@@ -38,36 +38,6 @@ MOST_COMPARISONS = 256
 MOST_VALUES = 30_000
 
 
-class SizeLimit:
-    """Counts comparisons and list values while a filter is read, and raises at the limit."""
-
-    __slots__ = ("_comparisons", "_values")
-
-    def __init__(self) -> None:
-        self._comparisons = 0
-        self._values = 0
-
-    def add(self, values: int = 0) -> None:
-        """Count one more comparison with this many list values."""
-        self._comparisons += 1
-        if self._comparisons > MOST_COMPARISONS:
-            raise InvalidInputError(
-                f"filter: more than {MOST_COMPARISONS} comparisons, which is the most allowed: ask for "
-                "several values of one field with in […], or search in parts"
-            )
-        self._values += values
-        check_values(self._values)
-
-
-def check_values(count: int) -> None:
-    """Reject more list values than allowed."""
-    if count > MOST_VALUES:
-        raise InvalidInputError(
-            f"filter: more than {MOST_VALUES:,} values in its lists, which is the most allowed: keep what "
-            "they have in common as a field of its own, or search in parts"
-        )
-
-
 def _derived() -> Any:
     """A dataclass field computed from the others."""
     return field(init=False, repr=False, compare=False)
@@ -102,7 +72,6 @@ class In:
 
     def __post_init__(self) -> None:
         _check_field(self.field)
-        check_values(len(self.values))
         for value in self.values:
             _check_value(value)
         object.__setattr__(self, "_wanted", frozenset((_kind(value), value) for value in self.values))
@@ -164,7 +133,6 @@ class Among:
     _wanted: frozenset[str] = _derived()
 
     def __post_init__(self) -> None:
-        check_values(len(self.ids))
         if not all(isinstance(id, str) and id and "\x00" not in id for id in self.ids):
             raise InvalidInputError('filter: "ids" takes ids, which are non-empty text')
         for id in self.ids:
@@ -226,7 +194,9 @@ def filter_from_json(value: Any) -> Filter:
         >>> filter_from_json({"not": {"field": "draft", "op": "=", "value": True}})
         Not(part=Equal(field='draft', value=True))
     """
-    return _from_json(value, 0, SizeLimit())
+    where = _from_json(value, 0)
+    check_filter(where)
+    return where
 
 
 def comparisons(where: Filter) -> Iterator[Filter]:
@@ -244,13 +214,20 @@ def comparisons(where: Filter) -> Iterator[Filter]:
 
 def check_filter(where: Filter) -> None:
     """Reject a filter with more comparisons or list values than allowed."""
-    size = SizeLimit()
-    for comparison in comparisons(where):
-        match comparison:
-            case In(_, listed) | Among(listed):
-                size.add(len(listed))
-            case _:
-                size.add()
+    values = 0
+    for count, part in enumerate(comparisons(where), start=1):
+        values += len(part.values) if isinstance(part, In) else 0
+        values += len(part.ids) if isinstance(part, Among) else 0
+        if count > MOST_COMPARISONS:
+            raise InvalidInputError(
+                f"filter: more than {MOST_COMPARISONS} comparisons, which is the most allowed: ask for "
+                "several values of one field with in […], or search in parts"
+            )
+        if values > MOST_VALUES:
+            raise InvalidInputError(
+                f"filter: more than {MOST_VALUES:,} values in its lists, which is the most allowed: keep "
+                "what they have in common as a field of its own, or search in parts"
+            )
 
 
 def filter_to_json(where: Filter) -> dict[str, Any]:
@@ -274,7 +251,7 @@ def filter_to_json(where: Filter) -> dict[str, Any]:
             return {"not": filter_to_json(part)}
 
 
-def _from_json(value: Any, depth: int, size: SizeLimit) -> Filter:
+def _from_json(value: Any, depth: int) -> Filter:
     if depth > DEEPEST:
         raise InvalidInputError(f"filter is nested more than {DEEPEST} deep")
     if not isinstance(value, Mapping):
@@ -283,19 +260,16 @@ def _from_json(value: Any, depth: int, size: SizeLimit) -> Filter:
         )
     keys = set(value)
     if keys == {"not"}:
-        return Not(_from_json(value["not"], depth + 1, size))
+        return Not(_from_json(value["not"], depth + 1))
     if keys == {"ids"}:
         if not isinstance(value["ids"], list):
             raise InvalidInputError('filter: "ids" takes a list of ids')
-        size.add(len(value["ids"]))
         return Among(tuple(value["ids"]))
     if keys in ({"and"}, {"or"}):
         (key,) = keys
         if not isinstance(value[key], list):
             raise InvalidInputError(f'filter: "{key}" takes a list of filters')
-        if not value[key]:
-            size.add()
-        parts = tuple(_from_json(part, depth + 1, size) for part in value[key])
+        parts = tuple(_from_json(part, depth + 1) for part in value[key])
         return And(parts) if key == "and" else Or(parts)
     if value.get("op") == "exists" and "value" in keys:
         raise InvalidInputError(
@@ -306,9 +280,7 @@ def _from_json(value: Any, depth: int, size: SizeLimit) -> Filter:
             'filter: expected "field", "op" and "value", or one of "and", "or", "not", "ids"; '
             f"got {sorted(map(str, value))}"
         )
-    listed = value.get("value")
-    size.add(len(listed) if isinstance(listed, list) else 0)
-    return comparison(value["field"], value["op"], listed)
+    return comparison(value["field"], value["op"], value.get("value"))
 
 
 def comparison(field: Any, operator: Any, value: Any) -> Filter:

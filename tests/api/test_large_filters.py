@@ -21,7 +21,7 @@ def client(tmp_path_factory):
         yield client
 
 
-MANY = " or ".join(f"a={number}" for number in range(100_000))
+MANY = " or ".join(f"a={number}" for number in range(70_000))
 LISTED = [f"value {number}" for number in range(30_001)]
 IDS = [f"id {number}" for number in range(10_000)]
 
@@ -29,7 +29,7 @@ IDS = [f"id {number}" for number in range(10_000)]
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        (MANY[:900_000], "more than 256 comparisons, which is the most allowed"),
+        (MANY, "more than 256 comparisons, which is the most allowed"),
         ("x" * 5_000_000, "5,000,000 characters are more than the 1,000,000 allowed"),
         (f"a in {LISTED}", "more than 30,000 values in its lists"),
         ({"or": [{"field": "a", "op": "=", "value": 1}] * 100_000}, "more than 256 comparisons"),

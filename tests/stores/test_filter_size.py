@@ -52,8 +52,8 @@ def test_so_many_values_and_no_more():
     assert parse_filter(f"a in {list(values)}") == In("a", values)
     assert filter_from_json({"ids": list(map(str, values))}) == Among(tuple(map(str, values)))
     for make in (
-        lambda: In("a", (*values, 1)),
-        lambda: Among((*map(str, values), "x")),
+        lambda: check_filter(In("a", (*values, 1))),
+        lambda: check_filter(Among((*map(str, values), "x"))),
         lambda: parse_filter(f"a in {[*values, 1]}"),
         lambda: parse_filter(f"a in {list(values)} or b in [1]"),
         lambda: filter_from_json({"field": "a", "op": "in", "value": [*values, 1]}),
@@ -75,12 +75,6 @@ def test_json_counts_what_is_nested_and_what_is_empty(parts):
 def test_a_long_text_is_refused_before_it_is_read():
     with pytest.raises(InvalidInputError, match="5,000,000 characters are more than the 1,000,000 allowed"):
         parse_filter("~" * 5_000_000)
-
-
-def test_reading_stops_where_it_is_too_much():
-    text = " or ".join(["a = 1"] * (MOST_COMPARISONS + 2)) + " ~"
-    with pytest.raises(InvalidInputError, match="comparisons"):
-        parse_filter(text)
 
 
 @pytest.mark.parametrize(
