@@ -197,8 +197,8 @@ class VectorArray:
             return _scan(codes, query, min(8 * k + 100, left), None if places is None else mask)
         if places is None:
             return near_the_best(self.main @ query, k, slack)
-        # One product over all rows is faster than gathering a third of them.
-        scores = (self.main @ query)[places] if 3 * left > size else self.main[places] @ query
+        # One product over all rows is faster than gathering an eighth of them.
+        scores = (self.main @ query)[places] if 8 * left > size else self.main[places] @ query
         best: IntArray = places[near_the_best(scores, k, slack)]
         return best
 

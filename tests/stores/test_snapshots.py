@@ -1,12 +1,11 @@
 """Snapshots that strangers made: no name is a path, nothing swells, all or nothing is restored."""
 
 import gzip
-import hashlib
 import json
 
 import pytest
 
-from dartboard.errors import DartboardError, StoreFormatError
+from dartboard.errors import DartboardError, InvalidInputError, StoreFormatError
 from dartboard.stores import Manifest, Record, open_store
 from dartboard.stores.snapshot_file import _LONGEST_LINE, KIND, read_snapshot_file, write_snapshot_file
 
@@ -54,16 +53,13 @@ def test_a_link_in_the_place_of_a_snapshot_is_replaced_and_not_followed(tmp_path
     assert not link.is_symlink() and read_snapshot_file(link)[0] == "docs"
 
 
-def sealed(path, *lines):
-    """A file that unpacks to these lines, with the seal that belongs to them."""
-    digest, count = hashlib.sha256(), 0
+def packed(path, *lines):
+    """A file that unpacks to these lines, and the last line that belongs to them."""
     with gzip.open(path, "wb", compresslevel=9) as stream:
         for line in lines:
             for part in line:
-                digest.update(part)
                 stream.write(part)
-            count += 1
-        stream.write(json.dumps({"records": count - 1, "sha256": digest.hexdigest()}).encode() + b"\n")
+        stream.write(json.dumps({"records": len(lines) - 1}).encode() + b"\n")
     return path
 
 
@@ -77,12 +73,37 @@ HEAD = {
 def test_a_line_that_swells_is_refused_before_it_is_whole(tmp_path, place):
     parts = [b" " * 2**20] * (_LONGEST_LINE // 2**20 + 1) + [b"\n"]
     lines = [parts] if place == "head" else [[json.dumps(HEAD).encode() + b"\n"], parts]
-    bomb = sealed(tmp_path / "bomb.snapshot", *lines)
+    bomb = packed(tmp_path / "bomb.snapshot", *lines)
     assert bomb.stat().st_size < 1_000_000
     with open_store(str(tmp_path / "i.dartboard")) as store:
         with pytest.raises(StoreFormatError, match="a record of more than 64 MB"):
             store.restore(bomb)
         assert store.collections() == []
+
+
+@pytest.mark.parametrize("url", ["memory://", "{}/i.dartboard"])
+@pytest.mark.parametrize("at", [1, 1400])
+def test_one_bad_record_restores_nothing(tmp_path, url, at):
+    """Also the last of many, which is found after batches were read."""
+    records = [Record(f"{number:05d}", "A passage.", [1.0, 0.0]) for number in range(1500)]
+    records[at] = Record("bad", "A passage.", [1.0, 0.0, 0.0])
+    made = snapshot(tmp_path / "s.snapshot", records=records)
+    with open_store(url.format(tmp_path)) as store:
+        store.create("other", Manifest(model="m", dimension=2))
+        with pytest.raises(InvalidInputError, match="dimensions"):
+            store.restore(made)
+        assert store.collections() == ["other"]
+        assert store.create("docs", Manifest(model="m", dimension=2)).count() == 0
+
+
+def test_a_snapshot_of_an_earlier_release_is_restored(tmp_path):
+    """Its last line has a hash too, which nobody needs."""
+    made = snapshot(tmp_path / "s.snapshot")
+    lines = gzip.decompress(made.read_bytes()).splitlines(keepends=True)
+    lines[-1] = json.dumps({"records": 1, "sha256": "0" * 64}).encode() + b"\n"
+    made.write_bytes(gzip.compress(b"".join(lines)))
+    with open_store("memory://") as store:
+        assert store.restore(made).count() == 1
 
 
 @pytest.mark.parametrize(
