@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, Self, TypedDict, get_type_hints
 
@@ -21,7 +22,6 @@ from dartboard.selection.pool import MOST_QUESTIONS, check_weights
 from dartboard.selection.select import method_of, with_pages_before
 from dartboard.stores import Filter, parse_filter
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray, check_matrix
-from dartboard.wrong_names import check_names
 
 DEFAULT_K = 5
 TRIAGE = 100
@@ -288,7 +288,12 @@ class SearchOptions:
             raise TypeError(f"options must be SearchOptions, got {given!r}: write {function}(query, k=5)")
         if not changes:
             return cls() if given is None else given
-        check_names(changes, ["query", *(field.name for field in fields(cls))], function)
+        names = ["query", *(field.name for field in fields(cls))]
+        for wrong in changes:
+            if wrong not in names:
+                meant = option_name(wrong) or next(iter(get_close_matches(wrong, names, 1)), None)
+                advice = f"did you mean {meant!r}?" if meant else f"there are {', '.join(names)}"
+                raise TypeError(f"{function}() takes no {wrong!r}: {advice}")
         if given is None:
             return cls(**changes)
         return replace(given, **changes)

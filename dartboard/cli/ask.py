@@ -1,13 +1,12 @@
 """``dartboard ask``: an answer with numbered citations, by a language model over the passages picked."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dartboard.cli.common_options import (
-    INDEX,
-    OUTPUT,
     CollectionOption,
     JsonOption,
     PairScorerOption,
@@ -16,6 +15,8 @@ from dartboard.cli.common_options import (
     StoreOption,
     TrustOption,
     configured,
+    in_index,
+    in_output,
     opened,
     spelled_out,
 )
@@ -25,7 +26,7 @@ from dartboard.cli.decompose import DecomposeFlags, answer_writer
 if TYPE_CHECKING:
     from dartboard.answering import Answer, AnswerStream
 
-_ANSWER = "Answer"
+_answer = partial(typer.Option, rich_help_panel="Answer")
 
 
 @spelled_out
@@ -34,31 +35,20 @@ def ask(
     *,
     model: Annotated[
         str | None,
-        typer.Option(
+        _answer(
             "--model",
             "-m",
             metavar="SPEC",
-            rich_help_panel=_ANSWER,
             help="Who writes the answer: openai:MODEL@URL or gemini:MODEL[@URL]; by default answer_model.",
         ),
     ] = None,
     answer_tokens: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            rich_help_panel=_ANSWER,
-            help="Longest answer, in tokens; by default 4096.",
-            min=1,
-        ),
+        _answer(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1),
     ] = None,
     answer_timeout: Annotated[
         int | None,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=_ANSWER,
-            help="Longest time for an answer; by default 600.",
-            min=1,
-        ),
+        _answer(metavar="SECONDS", help="Longest time for an answer; by default 600.", min=1),
     ] = None,
     flags: SearchFlags,
     parts: DecomposeFlags,
@@ -66,20 +56,14 @@ def ask(
     collection: CollectionOption = None,
     embedding_model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=INDEX,
-            help="Embedding model; by default the one the index was made with.",
-        ),
+        in_index(metavar="NAME", help="Embedding model; by default the one the index was made with."),
     ] = None,
     retriever: RetrieverOption = None,
     pair_scorer: PairScorerOption = None,
     trust_model: TrustOption = False,
     stream: Annotated[
         bool,
-        typer.Option(
-            "--stream/--no-stream", rich_help_panel=OUTPUT, help="Whether words are shown as they come."
-        ),
+        in_output("--stream/--no-stream", help="Whether words are shown as they come."),
     ] = True,
     as_json: JsonOption = False,
 ) -> None:

@@ -9,7 +9,7 @@ as one parameter, and typer is shown its options in its place.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
@@ -26,66 +26,57 @@ if TYPE_CHECKING:
     from dartboard.engine import Configured, Engine
     from dartboard.stores import Store
 
-INDEX, OUTPUT = "Index", "Output"
-"""Panels of the help, beside those of search options."""
+in_index = partial(typer.Option, rich_help_panel="Index")
+in_output = partial(typer.Option, rich_help_panel="Output")
 
 StoreOption = Annotated[
     str | None,
-    typer.Option(
+    in_index(
         "--store",
         "-s",
         metavar="URL",
-        rich_help_panel=INDEX,
         help="Where the index lives: a file path, postgresql://… or milvus://…; by default index.dartboard.",
     ),
 ]
 CollectionOption = Annotated[
     str | None,
-    typer.Option(
-        "--collection",
-        "-c",
-        metavar="NAME",
-        rich_help_panel=INDEX,
-        help="The collection in the store, where it holds several.",
+    in_index(
+        "--collection", "-c", metavar="NAME", help="The collection in the store, where it holds several."
     ),
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option(
+    in_index(
         "--model",
         metavar="NAME",
-        rich_help_panel=INDEX,
         help="Embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
     ),
 ]
 RetrieverOption = Annotated[
     str | None,
-    typer.Option(
+    in_index(
         "--retriever",
         "-r",
         metavar="NAME",
-        rich_help_panel=INDEX,
-        help="Who finds candidates: hybrid, dense, bm25, colbert, splade:PATH, rrf:dense,bm25 …; "
-        "by default the one the index was made with.",
+        help="Who finds candidates: hybrid, dense, bm25, colbert, splade:PATH, rrf:dense,bm25 …; by default"
+        " the one the index was made with.",
     ),
 ]
 PairScorerOption = Annotated[
     str | None,
-    typer.Option(
+    in_index(
         "--pair-scorer",
         metavar="NAME",
-        rich_help_panel=INDEX,
-        help="Who reads the question together with each candidate, for better answers in more time: "
-        "late-interaction, cross-encoder:PATH, or none, which is the default.",
+        help="Who reads the question together with each candidate, for better answers in more time: late-"
+        "interaction, cross-encoder:PATH, or none, which is the default.",
     ),
 ]
 TrustOption = Annotated[
     bool,
-    typer.Option(
+    in_index(
         "--trust-model",
-        rich_help_panel=INDEX,
-        help="From now on, use the model and the retriever that this index names, also where they come from "
-        "elsewhere or get the questions. Needed for an index that others made.",
+        help="From now on, use the model and the retriever that this index names, also where they come from"
+        " elsewhere or get the questions. Needed for an index that others made.",
     ),
 ]
 DataOption = Annotated[
@@ -98,7 +89,7 @@ DownloadOption = Annotated[
     bool,
     typer.Option("--download", help="Fetch a public data set that is not in the folder; some are large."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print JSON for programs.")]
+JsonOption = Annotated[bool, in_output("--json", help="Print JSON for programs.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from dartboard.cli.common_options import (
-    OUTPUT,
     ContextFlags,
     JsonOption,
     QueryOptions,
     configured,
+    in_output,
     opened,
     spelled_out,
 )
@@ -24,25 +24,21 @@ def context(
     target: QueryOptions,
     order: Annotated[
         str,
-        typer.Option(
+        in_output(
             "--order",
             metavar="NAME",
-            rich_help_panel=OUTPUT,
-            help="gain (what adds most comes first), source (in the order of each document), ends (the best "
-            "first and last).",
+            help="gain (what adds most comes first), source (in the order of each document), ends (the best"
+            " first and last).",
         ),
     ] = "gain",
     format: Annotated[
         str,
-        typer.Option(
-            "--format", metavar="NAME", rich_help_panel=OUTPUT, help="markdown, xml (tags) or json."
-        ),
+        in_output("--format", metavar="NAME", help="markdown, xml (tags) or json."),
     ] = "markdown",
     expand: Annotated[
         bool,
-        typer.Option(
+        in_output(
             "--expand/--no-expand",
-            rich_help_panel=OUTPUT,
             help="Whether chunks before and after a pick are added where they add most per token.",
         ),
     ] = True,

@@ -1,6 +1,7 @@
 """``--decompose``: the configured language model splits a question into parts before it is searched for."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from dartboard.engine.settings import Settings
     from dartboard.search_options import SearchOptions
 
+_search = partial(typer.Option, rich_help_panel="Search")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecomposeFlags:
@@ -17,17 +20,14 @@ class DecomposeFlags:
 
     decompose: Annotated[
         bool,
-        typer.Option(
+        _search(
             "--decompose",
-            rich_help_panel="Search",
             help="Let the language model (answer_model) split the question into parts, as --also has them.",
         ),
     ] = False
     parts: Annotated[
         int,
-        typer.Option(
-            "--parts", metavar="N", rich_help_panel="Search", help="At most so many parts.", min=1, max=8
-        ),
+        _search("--parts", metavar="N", help="At most so many parts.", min=1, max=8),
     ] = 4
 
     def options(

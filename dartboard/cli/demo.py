@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.common_options import OUTPUT, JsonOption, load_model
+from dartboard.cli.common_options import JsonOption, in_output, load_model
 from dartboard.cli.console import messages, print_json, progress, results, say, show
 from dartboard.datasets import demo as demo_corpus
 from dartboard.datasets.demo import Question
@@ -60,7 +60,7 @@ def demo(
     ] = None,
     list_questions: Annotated[
         bool,
-        typer.Option("--list-questions", rich_help_panel=OUTPUT, help="List the ready-made questions."),
+        in_output("--list-questions", help="List the ready-made questions."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,15 +19,16 @@ if TYPE_CHECKING:
     from dartboard.ingest import ChunkingConfig, Problem
 
 _SHOWN_PROBLEMS = 10
-_READING, _ROWS = "Reading", "Rows"
+_reading = partial(typer.Option, rich_help_panel="Reading")
+_rows = partial(typer.Option, rich_help_panel="Rows")
 
 RayOption = Annotated[
     str | None,
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Let a Ray cluster encode: auto, local, HOST:PORT or ray://HOST:PORT; by default off, or "
-        "what DARTBOARD_RAY says.",
+        help="Let a Ray cluster encode: auto, local, HOST:PORT or ray://HOST:PORT; by default off, or what "
+        "DARTBOARD_RAY says.",
     ),
 ]
 
@@ -37,83 +39,47 @@ def index(
     *,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude",
-            "-x",
-            metavar="PATTERN",
-            rich_help_panel=_READING,
-            help="Leave out, as in .gitignore; may be repeated.",
-        ),
+        _reading("--exclude", "-x", metavar="PATTERN", help="Leave out, as in .gitignore; may be repeated."),
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(
-            "--include",
-            "-i",
-            metavar="PATTERN",
-            rich_help_panel=_READING,
-            help="Take only these, as in .gitignore; may be repeated.",
+        _reading(
+            "--include", "-i", metavar="PATTERN", help="Take only these, as in .gitignore; may be repeated."
         ),
     ] = None,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune",
-            rich_help_panel=_READING,
-            help="Remove from the index files below the paths that are gone, or excluded now.",
+        _reading(
+            "--prune", help="Remove from the index files below the paths that are gone, or excluded now."
         ),
     ] = False,
     chunking: Annotated[
         str | None,
-        typer.Option(
-            "--chunking",
-            metavar="METHOD",
-            rich_help_panel=_READING,
-            help="auto (the default), sentences, tokens.",
-        ),
+        _reading("--chunking", metavar="METHOD", help="auto (the default), sentences, tokens."),
     ] = None,
     chunk_size: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", rich_help_panel=_READING, help="Longest chunk in tokens; by default 256.", min=1
-        ),
+        _reading(metavar="N", help="Longest chunk in tokens; by default 256.", min=1),
     ] = None,
     chunk_overlap: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            rich_help_panel=_READING,
-            help="Tokens that neighbouring chunks share; by default 32.",
-            min=0,
-        ),
+        _reading(metavar="N", help="Tokens that neighbouring chunks share; by default 32.", min=0),
     ] = None,
     text_field: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_ROWS,
-            help="Rows: a field with text; may be repeated. Guessed otherwise.",
-        ),
+        _rows(metavar="NAME", help="Rows: a field with text; may be repeated. Guessed otherwise."),
     ] = None,
     id_field: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_ROWS, help="Rows: the field that names a row."),
+        _rows(metavar="NAME", help="Rows: the field that names a row."),
     ] = None,
     metadata_field: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_ROWS,
-            help="Rows: a field to keep as metadata; all others by default.",
-        ),
+        _rows(metavar="NAME", help="Rows: a field to keep as metadata; all others by default."),
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_READING,
-            help="Text files: their encoding, such as cp1251; found otherwise.",
-        ),
+        _reading(metavar="NAME", help="Text files: their encoding, such as cp1251; found otherwise."),
     ] = None,
     target: IndexOptions,
     ray: RayOption = None,

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from dartboard.cli.common_options import (
-    OUTPUT,
     JsonOption,
     QueryOptions,
     SearchFlags,
     configured,
+    in_output,
     opened,
     spelled_out,
 )
@@ -26,12 +26,7 @@ def search(
     target: QueryOptions,
     explain: Annotated[
         bool,
-        typer.Option(
-            "--explain",
-            "-e",
-            rich_help_panel=OUTPUT,
-            help="Say why: ids, gains, coverage, who found what, time.",
-        ),
+        in_output("--explain", "-e", help="Say why: ids, gains, coverage, who found what, time."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

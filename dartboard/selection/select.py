@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from functools import partial
 from inspect import signature
 from numbers import Integral
@@ -33,7 +34,6 @@ from dartboard.selection.pool import (
 )
 from dartboard.selection.result import Selection
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix, check_matrix
-from dartboard.wrong_names import right_name
 
 
 class Method(Protocol):
@@ -129,7 +129,8 @@ def select(
         array([1, 2])
     """
     if unknown := sorted(set(limits) - _LIMITS):
-        meant = right_name(unknown[0], (*signature(select).parameters, *_LIMITS))
+        known = (*signature(select).parameters, *_LIMITS)
+        meant = next(iter(get_close_matches(unknown[0], known, 1)), None)
         raise TypeError(
             f"select() takes no {unknown[0]!r}{f', did you mean {meant!r}?' if meant else ''}; its limits "
             f"are {', '.join(sorted(_LIMITS))}, and what a method needs goes with the method: "

@@ -120,5 +120,5 @@ def test_select_takes_the_range_of_sigma_of_every_door():
 
 
 def test_a_limit_by_another_name_is_named():
-    with pytest.raises(TypeError, match="takes no 'top_k', did you mean 'k'"):
-        select(np.eye(4), np.ones(4), top_k=2)
+    with pytest.raises(TypeError, match="takes no 'must_includes', did you mean 'must_include'"):
+        select(np.eye(4), np.ones(4), must_includes=[2])
