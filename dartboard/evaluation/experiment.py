@@ -30,7 +30,7 @@ from dartboard.evaluation.measures import (
 )
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.registry import AvailableSystems, choose
-from dartboard.evaluation.runner import Listener, RemoteRunner, Runs, answer, identity, silent
+from dartboard.evaluation.runner import Listener, Runs, answer, identity, silent
 from dartboard.evaluation.sensitivity import redundancy_levels, sigma_sweep
 from dartboard.evaluation.settings import REFERENCE, EvaluationConfig
 from dartboard.statistics import bootstrap, compare, holm
@@ -66,7 +66,6 @@ def evaluate_dataset(
     model: Callable[[], EmbeddingModel] | None = None,
     journal_dir: Path | None = None,
     resume: bool = False,
-    remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> Outcome:
     """Run all systems, measure them, and compare them with the reference.
@@ -78,7 +77,6 @@ def evaluate_dataset(
         model: Returns the model that embedded the data set, if it is not the default one.
         journal_dir: The folder of finished questions.
         resume: Continue from the journal.
-        remote: Machines that run the systems that can run there.
         listener: Called with the progress.
 
     Raises:
@@ -105,7 +103,6 @@ def evaluate_dataset(
             depth=depth,
             workers=config.workers,
             journal=journal,
-            remote=remote,
             listener=listener,
         )
     scores = {
@@ -115,13 +112,9 @@ def evaluate_dataset(
     record = _record(dataset, config, judgements, chosen, measures, scores)
     record["sweep"] = record["redundancy"] = None
     if config.sigma_sweep and any(system.name == "dartboard" for system in chosen.systems):
-        record["sweep"] = sigma_sweep(
-            triage, judgements, record["headline"], config, remote=remote, listener=listener
-        )
+        record["sweep"] = sigma_sweep(triage, judgements, record["headline"], config, listener=listener)
     if any(config.copies):
-        record["redundancy"] = redundancy_levels(
-            dataset, chosen.systems, config, remote=remote, listener=listener
-        )
+        record["redundancy"] = redundancy_levels(dataset, chosen.systems, config, listener=listener)
     return Outcome(
         record=rounded(record),
         runs=runs,

@@ -7,11 +7,9 @@ does not depend on the number of workers or their order.
 import hashlib
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
 from contextvars import copy_context
-from typing import Protocol
 
 from dartboard.blas import one_thread_each
 from dartboard.deadline import check
@@ -27,19 +25,6 @@ Listener = Callable[[str, int, int], None]
 Runs = dict[str, list[dict[str, Sequence[str]]]]
 """For each system, one run per seed."""
 
-Asked = tuple[str, Sequence[System]]
-"""The id of a question, and the systems that answer it."""
-
-
-class RemoteRunner(Protocol):
-    """Other machines that answer questions."""
-
-    def takes(self, system: System) -> bool:
-        """Whether the system can run there."""
-
-    def parts(self, triage: Triage, asked: Sequence[Asked], *, depth: int) -> Iterator[list[Part]]:
-        """The parts of a few questions at a time, in order of completion."""
-
 
 def silent(step: str, done: int, total: int) -> None:
     """A listener that does nothing."""
@@ -53,13 +38,11 @@ def answer(
     depth: int,
     workers: int | None = None,
     journal: Journal | None = None,
-    remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> tuple[Runs, dict[str, list[float]]]:
     """The runs, and the seconds of each system per question.
 
-    Parts in the journal are reused, and every finished question is added to it. Systems that can run
-    ``remote`` do so.
+    Parts in the journal are reused, and every finished question is added to it.
     """
     check_unique(systems)
     step = f"Answering {triage.dataset.name}"
@@ -71,50 +54,18 @@ def answer(
     ]
     done = len(query_ids) - len(todo)
     listener(step, done, len(query_ids))
-    missing_parts = {query_id: len(missing) for query_id, missing in todo}
-    far = {system.name for system in systems if remote and remote.takes(system)}
-
-    def made() -> Generator[Part, None, None]:
-        """Parts in order of completion, already in the journal."""
-        here = _only(todo, lambda name: name not in far)
-        yield from _parts_here(triage, here, depth, workers, journal)
-        if remote is None:
-            return
-        for parts in remote.parts(triage, _only(todo, lambda name: name in far), depth=depth):
-            for part in parts:
-                if journal:
-                    journal.add(part)
-            yield from parts
-
-    with closing(made()) as finished:
-        for part in finished:
-            known[part.system, part.query_id] = part
-            missing_parts[part.query_id] -= 1
-            if not missing_parts[part.query_id]:
-                done += 1
-                listener(step, done, len(query_ids))
-    return _gathered(known, query_ids, systems)
-
-
-def _only(todo: Sequence[Asked], wanted: Callable[[str], bool]) -> list[Asked]:
-    """The questions with only the wanted systems; questions without any are dropped."""
-    kept = [(query_id, [system for system in systems if wanted(system.name)]) for query_id, systems in todo]
-    return [(query_id, systems) for query_id, systems in kept if systems]
-
-
-def _parts_here(
-    triage: Triage, todo: Sequence[Asked], depth: int, workers: int | None, journal: Journal | None
-) -> Iterator[Part]:
     with one_thread_each(), ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         try:
             futures = [
                 pool.submit(copy_context().run, parts_of, triage, query_id, missing, depth, journal)
                 for query_id, missing in todo
             ]
-            for future in as_completed(futures):
-                yield from future.result()
+            for number, future in enumerate(as_completed(futures), start=done + 1):
+                known |= {(part.system, part.query_id): part for part in future.result()}
+                listener(step, number, len(query_ids))
         finally:  # running questions are finished, waiting ones are dropped
             pool.shutdown(wait=True, cancel_futures=True)
+    return _gathered(known, query_ids, systems)
 
 
 def parts_of(

@@ -13,7 +13,7 @@ from dartboard.evaluation.baselines import Pyversity, RandomSystem, SelectionSys
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.evaluation.measures import Measure, Scores, evaluate
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.runner import Listener, RemoteRunner, answer, silent
+from dartboard.evaluation.runner import Listener, answer, silent
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.selection import Dartboard
 from dartboard.types import Dataset, FloatArray
@@ -30,7 +30,6 @@ def sigma_sweep(
     headline: Mapping[str, str],
     config: EvaluationConfig,
     *,
-    remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> dict[str, Any]:
     """The headline measures of Dartboard at many fixed σ.
@@ -52,7 +51,6 @@ def sigma_sweep(
         systems,
         depth=max(measure.k or 1 for measure in measures),
         workers=config.workers,
-        remote=remote,
         listener=lambda _, done, total: listener("Sweeping sigma", done, total),
     )
     content = Content.of(triage.dataset)
@@ -90,7 +88,6 @@ def redundancy_levels(
     systems: Sequence[System],
     config: EvaluationConfig,
     *,
-    remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> dict[str, Any]:
     """The same comparison with ``config.copies`` near-duplicates of every chunk, level by level.
@@ -122,7 +119,6 @@ def redundancy_levels(
             systems,
             depth=config.headline_k,
             workers=config.workers,
-            remote=remote,
             listener=lambda _, done, total: listener("Adding near-copies", done, total),
         )
         for name, seeded in runs.items():
