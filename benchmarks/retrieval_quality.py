@@ -23,18 +23,16 @@ import numpy as np
 
 from dartboard.embeddings import CachedModel, TaskType, default_model
 from dartboard.embeddings.cache import default_cache_path
+from dartboard.evaluation.alpha_fit import AlphaFit, fit_alpha, measure_of
 from dartboard.evaluation.tables import markdown
 from dartboard.retrievers import (
-    AlphaFit,
     BM25Retriever,
     Candidates,
     ColbertRetriever,
     DenseRetriever,
     HybridRetriever,
-    fit_alpha,
     select_from,
 )
-from dartboard.retrievers.alpha_fit import measure_of
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import RankingRetriever
 from dartboard.selection import Limits

@@ -22,7 +22,7 @@ from dartboard.errors import ConfigError
 if TYPE_CHECKING:
     from dartboard.calibration import Calibration, Estimate
     from dartboard.embeddings import EmbeddingModel
-    from dartboard.retrievers.alpha_fit import AlphaFit
+    from dartboard.evaluation.alpha_fit import AlphaFit
     from dartboard.types import Dataset
 
 
@@ -228,7 +228,7 @@ def fit_alpha_on(
     dataset: "Dataset", model: "EmbeddingModel", *, seed: int, progress: Callable[[int, int], None]
 ) -> "AlphaFit":
     """α of dense and BM25 over the data set's own passages, held in memory."""
-    from dartboard.retrievers.alpha_fit import fit_alpha
+    from dartboard.evaluation.alpha_fit import fit_alpha
     from dartboard.retrievers.registry import retriever_by_name
     from dartboard.stores import Manifest, Record
     from dartboard.stores.memory import MemoryStore

@@ -6,6 +6,7 @@ data set and compares them, and :func:`write_report` writes the results to a fol
 ``metric_formulas`` and ``measures``, and a new baseline to ``baselines`` and ``registry``.
 """
 
+from dartboard.evaluation.alpha_fit import AlphaFit, fit_alpha
 from dartboard.evaluation.baselines import System
 from dartboard.evaluation.experiment import Outcome, evaluate_dataset
 from dartboard.evaluation.judged_run import JudgedRun, Run
@@ -34,6 +35,7 @@ from dartboard.evaluation.settings import EvaluationConfig
 
 __all__ = [
     "MEASURES",
+    "AlphaFit",
     "Content",
     "EvaluationConfig",
     "JudgedRun",
@@ -50,6 +52,7 @@ __all__ = [
     "evaluate",
     "evaluate_dataset",
     "f1_diversity",
+    "fit_alpha",
     "hit_rate_at_k",
     "intra_list_distance",
     "jaccard",

@@ -1,6 +1,5 @@
 """Retrievers (query to candidates): dense, BM25, ColBERT, learned sparse, multi-vector, and fusion."""
 
-from dartboard.retrievers.alpha_fit import AlphaFit, fit_alpha
 from dartboard.retrievers.base import Fields, Retriever
 from dartboard.retrievers.bm25 import BM25Retriever
 from dartboard.retrievers.candidate_selection import pool_of, select_from
@@ -14,7 +13,6 @@ from dartboard.retrievers.registry import retriever_by_name
 from dartboard.retrievers.splade import SpladeRetriever
 
 __all__ = [
-    "AlphaFit",
     "BM25Retriever",
     "Candidate",
     "Candidates",
@@ -28,7 +26,6 @@ __all__ = [
     "Retriever",
     "Share",
     "SpladeRetriever",
-    "fit_alpha",
     "pool_of",
     "retriever_by_name",
     "select_from",

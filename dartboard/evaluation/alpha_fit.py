@@ -5,7 +5,6 @@ is the best α on all queries. Cross-validation measures its benefit: no query i
 helped to choose. The interval comes from a bootstrap over queries. Ties go to the α nearest to .7.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.evaluation import metric_formulas
+from dartboard.evaluation.judged_run import JudgedRun
+from dartboard.evaluation.judgements import Judgements
 from dartboard.retrievers.base import Retriever
 from dartboard.retrievers.fusion import normalised
 from dartboard.retrievers.hybrid import ALPHA, DEPTH, HybridRetriever
@@ -172,26 +174,12 @@ def measure_of(metric: str | Measure) -> Measure:
     if not isinstance(metric, str):
         return metric
     kind, _, depth = metric.partition("@")
-    if kind not in ("ndcg", "recall") or not depth.isdigit() or int(depth) < 1:
-        raise ConfigError(f"unknown metric {metric!r}: use ndcg@K, recall@K or a function")
-    return _ndcg(int(depth)) if kind == "ndcg" else _recall(int(depth))
+    formula = {"ndcg": metric_formulas.ndcg_linear, "recall": metric_formulas.recall}.get(kind)
+    if formula is None or not depth.isdigit() or int(depth) < 1:
+        raise ConfigError(f"unknown metric {metric!r}: use ndcg@K, recall@K or a function", field="metric")
 
-
-def _ndcg(k: int) -> Measure:
     def measure(ranked: Sequence[str], grades: Grades) -> float:
-        ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k]
-        return _discounted([grades.get(id, 0.0) for id in ranked[:k]]) / _discounted(ideal)
+        run = JudgedRun.of({"": ranked}, Judgements(qrels={"": grades}))
+        return float(formula(run, int(depth))[0])
 
     return measure
-
-
-def _recall(k: int) -> Measure:
-    def measure(ranked: Sequence[str], grades: Grades) -> float:
-        wanted = {id for id, grade in grades.items() if grade > 0}
-        return len(wanted & set(ranked[:k])) / len(wanted)
-
-    return measure
-
-
-def _discounted(gains: Sequence[float]) -> float:
-    return sum(max(0.0, gain) / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.retrievers import BM25Retriever, DenseRetriever, HybridRetriever, fit_alpha
-from dartboard.retrievers.alpha_fit import measure_of
+from dartboard.evaluation.alpha_fit import fit_alpha, measure_of
+from dartboard.retrievers import BM25Retriever, DenseRetriever, HybridRetriever
 from tests.models import WordBag
-
-from .corpus import TEXTS, collection_for
+from tests.retrievers.corpus import TEXTS, collection_for
 
 
 class Blind(WordBag):
