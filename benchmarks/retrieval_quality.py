@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,17 @@ from dartboard.embeddings import CachedModel, TaskType, default_model
 from dartboard.embeddings.cache import default_cache_path
 from dartboard.evaluation.alpha_fit import AlphaFit, fit_alpha, measure_of
 from dartboard.evaluation.tables import markdown
+from dartboard.near_duplicates import groups_of_close
 from dartboard.retrievers import (
     BM25Retriever,
     Candidates,
     ColbertRetriever,
     DenseRetriever,
     HybridRetriever,
-    select_from,
 )
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import RankingRetriever
-from dartboard.selection import Limits
+from dartboard.selection import Dartboard, Limits, Pool, from_embeddings, log_softmax
 from dartboard.stores import Collection, Filter, Manifest, Record
 from dartboard.stores.memory import MemoryCollection, MemoryStore
 
@@ -211,9 +211,20 @@ def retrievers(data: Data) -> dict[str, Any]:
 def dartboard(found: dict[str, Candidates], relevance: str) -> dict[str, list[str]]:
     run = {}
     for id, candidates in found.items():
-        picked = select_from(candidates, Limits(k=CUT), relevance=relevance).indices
+        picked = Dartboard().select(pool_of(candidates, relevance), Limits(k=CUT)).indices
         run[id] = [candidates.found[at].chunk.id for at in picked]
     return run
+
+
+def pool_of(candidates: Candidates, relevance: str) -> Pool:
+    """The candidates with probabilities by the retriever's order, by distance alone, or by its scores."""
+    pool = from_embeddings(
+        candidates.query_vector,
+        candidates.vectors,
+        groups=partial(groups_of_close, read=candidates.fingerprints),
+        ranking=candidates.scores if relevance == "rank" else None,
+    )
+    return pool.reweighted(log_softmax(np.array(candidates.scores))) if relevance == "score" else pool
 
 
 def judged(run: dict[str, list[str]], qrels: Qrels) -> dict[str, list[float]]:

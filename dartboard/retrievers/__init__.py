@@ -2,7 +2,6 @@
 
 from dartboard.retrievers.base import Fields, Retriever
 from dartboard.retrievers.bm25 import BM25Retriever
-from dartboard.retrievers.candidate_selection import pool_of, select_from
 from dartboard.retrievers.candidates import Candidate, Candidates, Share
 from dartboard.retrievers.colbert import ColbertRetriever
 from dartboard.retrievers.dense import DenseRetriever
@@ -26,7 +25,5 @@ __all__ = [
     "Retriever",
     "Share",
     "SpladeRetriever",
-    "pool_of",
     "retriever_by_name",
-    "select_from",
 ]

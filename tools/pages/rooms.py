@@ -89,7 +89,7 @@ _FIRST = {
     "engine": ("Engine", "index_paths"),
     "types": ("Chunk", "RetrievalResult", "Dataset"),
     "embeddings": ("default_model", "EmbeddingModel"),
-    "retrievers": ("retriever_by_name", "select_from", "Retriever"),
+    "retrievers": ("retriever_by_name", "Retriever"),
     "stores": ("open_store", "Store", "Collection", "Record", "Manifest"),
     "ingest": ("walk", "read_file", "chunk"),
     "datasets": ("load_dataset", "list_datasets", "prepare"),
