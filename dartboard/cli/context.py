@@ -75,5 +75,7 @@ def context(
     print(plain_text(made.text))
     if message := made.result.metadata["relevance"]["message"]:
         say(message)
+    for warning in made.result.metadata.get("warnings", []):
+        say(warning)
     say(f"{counted(len(made.passages), 'passage')}, {made.tokens:,} of {made.token_budget:,} tokens.")
     version_advice(made.result, f"dartboard context {query!r}")

@@ -32,6 +32,8 @@ def print_result(console: Console, result: RetrievalResult, *, explain: bool) ->
         return
     if known is not None and (message := known.relevance.get("message")):
         console.print(Text(f"{message}\n", style="yellow"), soft_wrap=True)
+    for warning in (known and known.warnings) or []:
+        console.print(Text(f"{warning}\n", style="yellow"), soft_wrap=True)
     for place, chunk in enumerate(result.chunks):
         console.print(title_line(f"{place + 1}. ", chunk.metadata, chunk.id, console.width), soft_wrap=True)
         console.print(Text(first_lines(chunk.text, console.width)), soft_wrap=True)

@@ -220,6 +220,7 @@ def _of_result(result: RetrievalResult) -> View:
             facts.append(words)
         if known.sigma is not None:
             facts.append(sigma_text(known.sigma, known.sigma_source or "given"))
+        facts += known.warnings or []
         if known.near_copies:
             facts.append(removed_text(known.near_copies, str(known.method)))
         facts += question_facts(known)

@@ -56,7 +56,9 @@ def test_same_as_the_engine(client):
     assert [result["chunk_id"] for result in found["results"]] == [chunk.id for chunk in expected.chunks]
     assert [result["score"] for result in found["results"]] == pytest.approx(expected.scores)
     assert found["config"]["sigma"] == pytest.approx(expected.metadata["sigma"])
-    assert found["config"]["sigma_source"] == "candidates"
+    assert found["config"]["sigma_source"] == "candidates" and found["config"]["warnings"] == []
+    (warning,) = retrieve(client, sigma=1.0).json()["config"]["warnings"]
+    assert f"{found['config']['sigma']:.3g}" in warning
 
 
 @pytest.mark.parametrize("reranker", ["crossencoder", "hybrid"])

@@ -64,3 +64,11 @@ def test_copies_that_differ_are_always_named_and_others_where_it_is_explained():
     found = found.with_explanation(copies=copies)
     assert 'differs: "5" vs "6" in x (year 1)' in printed(found) and "copy: y" not in printed(found)
     assert "copy: y (year 2)" in printed(found, explain=True)
+
+
+def test_a_sigma_that_is_too_wide_is_named_first():
+    result = filled().search(QUERY, k=2, sigma=1.0)
+    (warning,) = result.explanation.warnings
+    assert printed(result).startswith(warning)
+    assert warning in printed(result, explain=True)
+    assert warning not in printed(filled().search(QUERY, k=2))

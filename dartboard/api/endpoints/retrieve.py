@@ -113,6 +113,9 @@ class UsedConfig(ResponseModel):
     token_budget: int | None = Field(description="The budget asked for.", examples=[None])
     collection: str = Field(description="The collection that was asked.", examples=["demo"])
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
+    warnings: list[str] = Field(
+        [], description="What to know about the options, such as a σ that is too wide.", examples=[[]]
+    )
 
 
 class FoundRelevance(ResponseModel):
@@ -344,6 +347,7 @@ def described(
             "token_budget": options.token_budget,
             "collection": engine.name,
             "retriever": facts["retriever"],
+            "warnings": facts.get("warnings", []),
         },
     }
     return found | {name: facts[name] for name in ("questions", "covered_before") if name in facts}

@@ -138,7 +138,7 @@ def found_facts(result: RetrievalResult) -> dict[str, Any]:
     facts = result.metadata
     return {
         "relevance": facts["relevance"]["verdict"],
-        "message": facts["relevance"]["message"],
+        "message": " ".join(filter(None, [facts["relevance"]["message"], *facts.get("warnings", [])])),
         "candidates": facts["candidates"],
         "coverage": facts["coverage"][-1] if result.chunks else 0.0,
         "questions": facts.get("questions", []),
