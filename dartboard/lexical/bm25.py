@@ -77,7 +77,7 @@ class BM25Index:
         counted = lengths if alive is None else lengths[alive]
         self._count = counted.size
         self._mean = float(counted.mean()) if counted.any() else 1.0
-        self._norms = k1 * (1 - b + b * lengths / self._mean)
+        self._norms = (k1 * (1 - b + b * lengths / self._mean)).astype(np.float32)
         self._scorers = [Scorer(table.lengths.size) for table in self.tables]
 
     @classmethod
@@ -202,7 +202,7 @@ class BM25Index:
             ]
             yield first, scorer, lists, None if mask is None else mask[first:last]
 
-    def _list(self, table: TermTable, norms: Sums, number: int, factor: float) -> PostingList:
+    def _list(self, table: TermTable, norms: Weights, number: int, factor: float) -> PostingList:
         """The posting list of a term; its bound is what the shortest row with the largest count would get."""
         rows, counts = table.rows[table.part(number)], table.counts[table.part(number)]
         scale = factor * (self.k1 + 1)
@@ -211,8 +211,8 @@ class BM25Index:
 
         def weigh(at: npt.NDArray[np.intp] | None) -> Sums:
             some, tf = (rows, counts) if at is None else (rows[at], counts[at])
-            weights: Sums = scale * tf / (tf + norms[some])
-            return weights
+            found = tf.astype(np.float32)
+            return np.multiply(found / (found + norms[some]), scale, dtype=np.float64)
 
         return PostingList(bound, rows, weigh)
 

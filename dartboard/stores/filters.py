@@ -30,9 +30,11 @@ Value = str | int | float | bool
 RangeOperator = Literal["<", "<=", ">", ">="]
 
 _LARGEST = 10**300  # limit of what stores with doubles can compare
+_WHOLE = 2**53  # larger whole numbers are not exact as doubles
 _RANGE: tuple[str, ...] = get_args(RangeOperator)
 _HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-DEEPEST = 64
+DEEPEST = 50
+"""Levels of brackets: SQLite's parser takes about 60."""
 OPERATORS = ("=", "!=", *_RANGE, "in", "exists")
 MOST_COMPARISONS = 256
 MOST_VALUES = 30_000
@@ -52,7 +54,7 @@ class Equal:
 
     def __post_init__(self) -> None:
         _check_field(self.field)
-        _check_value(self.value)
+        object.__setattr__(self, "value", _checked(self.value))
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
         """Whether a record with this metadata and this id passes."""
@@ -72,8 +74,7 @@ class In:
 
     def __post_init__(self) -> None:
         _check_field(self.field)
-        for value in self.values:
-            _check_value(value)
+        object.__setattr__(self, "values", tuple(map(_checked, self.values)))
         object.__setattr__(self, "_wanted", frozenset((_kind(value), value) for value in self.values))
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
@@ -94,7 +95,7 @@ class Compare:
 
     def __post_init__(self) -> None:
         _check_field(self.field)
-        _check_value(self.value)
+        object.__setattr__(self, "value", _checked(self.value))
         if self.operator not in _RANGE:
             raise InvalidInputError(f"filter: unknown range {self.operator!r}: use {', '.join(_RANGE)}")
         if isinstance(self.value, bool):
@@ -188,7 +189,7 @@ def filter_from_json(value: Any) -> Filter:
             ``{"ids": […]}``.
 
     Raises:
-        InvalidInputError: the filter is malformed, too large, or nested more than 64 deep.
+        InvalidInputError: the filter is malformed, too large, or nested more than 50 deep.
 
     Example:
         >>> filter_from_json({"not": {"field": "draft", "op": "=", "value": True}})
@@ -213,11 +214,23 @@ def comparisons(where: Filter) -> Iterator[Filter]:
 
 
 def check_filter(where: Filter) -> None:
-    """Reject a filter with more comparisons or list values than allowed."""
-    values = 0
-    for count, part in enumerate(comparisons(where), start=1):
-        values += len(part.values) if isinstance(part, In) else 0
-        values += len(part.ids) if isinstance(part, Among) else 0
+    """Reject a filter with more comparisons, list values or levels than allowed."""
+    count = values = 0
+    left: list[tuple[Filter, int]] = [(where, 0)]
+    while left:
+        part, depth = left.pop()
+        if depth > DEEPEST:
+            raise InvalidInputError(f"filter is nested more than {DEEPEST} deep")
+        match part:
+            case Not(inner):
+                left.append((inner, depth + 1))
+                continue
+            case And(parts) | Or(parts) if parts:
+                left += ((inner, depth + 1) for inner in parts)
+                continue
+            case In(_, listed) | Among(listed):
+                values += len(listed)
+        count += 1
         if count > MOST_COMPARISONS:
             raise InvalidInputError(
                 f"filter: more than {MOST_COMPARISONS} comparisons, which is the most allowed: ask for "
@@ -306,13 +319,15 @@ def _check_field(field: Any) -> None:
     _check_unicode(field)
 
 
-def _check_value(value: Any) -> None:
+def _checked(value: Any) -> Any:
+    """The value; a whole number that metadata cannot hold becomes the nearest double, in every store."""
     if _kind(value) is None:
         raise InvalidInputError("filter: values are text, finite numbers, true or false")
     if isinstance(value, str) and "\x00" in value:
         raise InvalidInputError("filter: text must not contain the character U+0000")
     if isinstance(value, str):
         _check_unicode(value)
+    return float(value) if isinstance(value, int) and abs(value) > _WHOLE else value
 
 
 def _check_unicode(text: str) -> None:

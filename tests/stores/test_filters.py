@@ -83,7 +83,7 @@ def test_tree():
         ("year = en", "expected a value"),
         ("draft > true", "number or text"),
         ("'unended", "cannot read"),
-        ("(" * 100 + "a = 1" + ")" * 100, "more than 64 deep"),
+        ("(" * 100 + "a = 1" + ")" * 100, "more than 50 deep"),
     ],
 )
 def test_complaints(text, complaint):

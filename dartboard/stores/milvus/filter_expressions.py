@@ -15,7 +15,6 @@ ids are quoted.
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -161,9 +160,7 @@ def _joined(word: str, parts: list[Expression]) -> Expression:
 
 
 def _one_of(field: str, values: tuple[Value, ...], layout: Layout, negated: bool) -> Expression:
-    terms = sorted(
-        {equal_term(field, value) for value in values if isinstance(value, str) or _is_double(value)}
-    )
+    terms = sorted({equal_term(field, value) for value in values})
     if not terms:
         return EVERYTHING if negated else NOTHING
     return contains(layout, terms, negated=negated)
@@ -178,29 +175,9 @@ def among(ids: Iterable[str], *, negated: bool = False) -> Expression:
 
 
 def _range(where: Compare, negated: bool) -> Expression:
-    operator: str = where.operator
-    value = where.value
-    literal = quoted(value) if isinstance(value, str) else ""
-    if not isinstance(value, str):
-        if not _is_double(value):
-            operator, value = _next_double(operator, int(value))
-        literal = repr(float(value))
+    operator, value = where.operator, where.value
+    literal = quoted(value) if isinstance(value, str) else repr(float(value))
     key = f'$meta["{range_key(where.field, value)}"]'
     if negated:
         return Expression(f"(not (exists {key}) or {key} {_OPPOSITE[operator]} {literal})")
     return Expression(f"{key} {operator} {literal}")
-
-
-def _is_double(value: float) -> bool:
-    """Whether a double represents the number exactly; metadata holds no other numbers."""
-    try:
-        return float(value) == value
-    except OverflowError:
-        return False
-
-
-def _next_double(operator: str, value: int) -> tuple[str, float]:
-    """The same range with the nearest bound that a double represents."""
-    near = float(value)
-    below = near if near < value else math.nextafter(near, -math.inf)
-    return ("<=", below) if operator in ("<", "<=") else (">=", math.nextafter(below, math.inf))

@@ -10,7 +10,6 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from dartboard.errors import InvalidInputError
 from dartboard.stores.filters import (
     Among,
     And,
@@ -36,11 +35,7 @@ def condition(where: Filter | None) -> tuple[str, dict[str, Any]]:
         return "true", {}
     check_filter(where)
     writer = _Writer()
-    try:
-        text = writer.write(where)
-    except RecursionError:
-        raise InvalidInputError("the filter is nested too deep") from None
-    return text, writer.parameters
+    return writer.write(where), writer.parameters
 
 
 def to_json(value: Any) -> str:

@@ -30,8 +30,6 @@ from dartboard.stores.filters import (
 _INSTRUCTIONS = 2000
 """SQLite instructions between two looks at the deadline: less than a millisecond of a usual scan."""
 _NUMBER = "('integer', 'real')"
-_LARGEST = 2**62
-"""Larger whole numbers are compared as doubles; metadata hold none beyond 2**53."""
 
 
 def filter_sql(where: Filter | None) -> tuple[str, dict[str, Any]]:
@@ -66,11 +64,11 @@ class _Writer:
     def write(self, where: Filter) -> str:
         match where:
             case And(parts):
-                return f"({' AND '.join(map(self.write, parts))})" if parts else "1"
+                return self._joined(parts, " AND ") if parts else "1"
             case Or(parts):
-                return f"({' OR '.join(map(self.write, parts))})" if parts else "0"
+                return self._joined(parts, " OR ") if parts else "0"
             case Not(part):
-                return f"(NOT {self.write(part)})"
+                return f"{self.write(part)} = 0"
             case Among(ids):
                 return f"(id IN {self._list(ids)})"
             case Exists(field):
@@ -82,6 +80,10 @@ class _Writer:
             case Compare(field, operator, value):
                 types = "('text')" if isinstance(value, str) else _NUMBER
                 return self._leaf(field, f"f.type IN {types} AND f.value {operator} {self._mark(value)}")
+
+    def _joined(self, parts: Sequence[Filter], word: str) -> str:
+        """The deepest part comes first: SQLite's parser keeps what stands before a bracket, up to a limit."""
+        return f"({word.join(map(self.write, sorted(parts, key=_depth, reverse=True)))})"
 
     def _leaf(self, field: str, test: str) -> str:
         key = self._mark(field)
@@ -113,15 +115,20 @@ class _Writer:
         return f"= {self._mark(values[0])}" if len(values) == 1 else f"IN {self._list(values)}"
 
     def _list(self, values: Sequence[Any]) -> str:
-        listed = self._mark(json.dumps([_bound(value) for value in values]))
+        listed = self._mark(json.dumps(list(values)))
         return f"(SELECT value FROM json_each({listed}))"
 
     def _mark(self, value: Any) -> str:
         name = f"f{len(self.parameters)}"
-        self.parameters[name] = _bound(value)
+        self.parameters[name] = value
         return f":{name}"
 
 
-def _bound(value: Any) -> Any:
-    """A value as SQLite can hold it."""
-    return float(value) if isinstance(value, int) and abs(value) > _LARGEST else value
+def _depth(where: Filter) -> int:
+    match where:
+        case And(parts) | Or(parts):
+            return 1 + max(map(_depth, parts), default=0)
+        case Not(part):
+            return 1 + _depth(part)
+        case _:
+            return 0
