@@ -6,7 +6,7 @@ Parts, each in its own process, with one thread for BLAS and OpenMP:
 
     engines   100k × 384 vectors: recall@100 and queries a second, beside pgvector, Chroma and plain FAISS
     indexes   which FAISS index when: the table that the store's own choice follows
-    million   a million vectors: build, peak memory, search
+    growth    10,000 to a million chunks in one file, 100,000 in PostgreSQL: load, peak memory, search
     search    a whole search over 100k chunks but for the model, beside LangChain and LlamaIndex
     cold      dartboard search in a new process on 5,000 chunks: seconds from start to end
     models    BM25, dense, ColBERT and hybrid: bytes, speed, exact identifiers, paraphrases
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent
-PARTS = ("engines", "indexes", "million", "search", "cold", "models", "indexing")
+PARTS = ("engines", "indexes", "growth", "search", "cold", "models", "indexing")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dartboard.evaluation.plots import COLOURS, Drawing, as_svg, standalone
 from dartboard.evaluation.tables import markdown
 
 Found = Mapping[str, Any]
@@ -69,18 +70,44 @@ def search(found: Found) -> str:
     return markdown(["", "median ms", "95 % ms"], rows)
 
 
-def million(found: Found) -> str:
-    """A million vectors in one file."""
-    part = found["million"]
+def growth(found: Found) -> str:
+    """Load, memory and search by store and size."""
     rows = [
-        ["loading and indexing", f"{part['load_seconds']:.0f} s"],
-        ["memory at most", f"{part['peak_megabytes'] / 1000:.2f} GB"],
-        ["search, k = 100, median / 95 %", f"{part['median_ms']:.1f} / {part['p95_ms']:.1f} ms"],
-        ["recall@100", f"{part['recall@100']:.4f}"],
-        ["first search after reopening", f"{part['first_search_after_reopening_seconds']:.2f} s"],
-        ["on disk", f"{part['megabytes_on_disk'] / 1000:.1f} GB"],
+        [
+            row["store"],
+            f"{row['chunks']:,}",
+            f"{row['load_seconds']:,.0f} s",
+            f"{row['peak_megabytes']:,.0f} MB",
+            f"{row['median_ms']:.1f} / {row['p95_ms']:.1f} ms",
+            f"{row['recall@100']:.3f}",
+            f"{row['megabytes_on_disk']:,} MB" if row["store"] == "one file" else "–",
+        ]
+        for row in found["growth"]
     ]
-    return markdown([f"{part['vectors']:,} × 384", ""], rows)
+    heads = [
+        "store",
+        "chunks",
+        "load and index",
+        "memory at most",
+        "search, median / 95 %",
+        "recall@100",
+        "disk",
+    ]
+    return markdown(heads, rows)
+
+
+def growth_picture(found: Found) -> str:
+    """The same as lines, on logarithmic axes."""
+    shown = {"load_seconds": "load and index, s", "peak_megabytes": "memory, MB", "median_ms": "search, ms"}
+    with Drawing(9.6, 3.0, panels=len(shown)) as (figure, panels):
+        for axes, (key, title) in zip(panels, shown.items(), strict=True):
+            for store, tint in (("one file", COLOURS["dartboard"]), ("PostgreSQL", COLOURS["mmr"])):
+                rows = [row for row in found["growth"] if row["store"] == store]
+                places = [row["chunks"] for row in rows]
+                axes.plot(places, [row[key] for row in rows], "o-", color=tint, label=store)
+            axes.set(xscale="log", yscale="log", xlabel="chunks", title=title)
+        panels[0].legend(loc="upper left")
+        return standalone(as_svg(figure, "How a store grows")) + "\n"
 
 
 def indexes(found: Found) -> str:

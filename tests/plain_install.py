@@ -37,6 +37,7 @@ def doors(folder: Path):
     (folder / "a.pdf").write_bytes(PDF)
     (folder / "a.html").write_bytes(HTML)
     (folder / "note.txt").write_text("A note.")
+    (folder / "config.json").write_text("{}")  # of a model
     store = ["--store", str(folder / "i.dartboard")]
     yield "docs", "a PDF", told("index", str(folder / "a.pdf"), *store)
     yield "docs", "a page", told("index", str(folder / "a.html"), *store)

@@ -116,8 +116,9 @@ def test_alone_it_says_its_version_and_runs_the_demo_offline(plain, tmp_path):
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
     shown = run(plain, "-m", "dartboard", "demo", "--json", "--number", "1", folder=tmp_path, **nowhere)
     assert shown.returncode == 0, shown.stderr
-    methods = {each["name"]: each for each in json.loads(shown.stdout)["methods"]}
-    assert methods["dartboard"]["facts"] == 5 > methods["top_k"]["facts"]
+    found = json.loads(shown.stdout)
+    facts = {name: len({one["metadata"]["base"] for one in row["chunks"]}) for name, row in found.items()}
+    assert facts["Dartboard"] == 5 > facts["KNN"]
 
 
 SELECT = """
