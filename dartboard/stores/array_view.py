@@ -125,6 +125,11 @@ class ArrayView(BaseCollection, ABC):
 
     # What is made of it
 
+    def count(self, where: Filter | None = None) -> int:
+        """How many records match; without a filter, all."""
+        allowed = self._allowed(where)
+        return self.size() if allowed is None else allowed.size
+
     def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
         """The ids that exist, in the order of ``ids``, and their unit vectors ``(n, d)``."""
         known = self._rows_of(ids)

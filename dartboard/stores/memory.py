@@ -59,10 +59,6 @@ class _View(ArrayView):
         found = ((id, self._records[id][1].blobs) for id in ids if id in self._records)
         return {id: blobs[name] for id, blobs in found if name in blobs}
 
-    def count(self, where: Filter | None = None) -> int:
-        """How many records match; without a filter, all."""
-        return len(self._records) if where is None else sum(1 for _ in self._matching(where))
-
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
         """All matching records sorted by id."""
         check_k(batch_size, "batch_size")

@@ -93,12 +93,6 @@ class SqliteView(ArrayView):
             )
         return list(found.values())
 
-    def count(self, where: Filter | None = None) -> int:
-        """How many records match; without a filter, all."""
-        condition, given = filter_sql(where)
-        found = self._all(f"SELECT count(*) FROM records WHERE collection = :key AND {condition}", **given)
-        return int(found[0][0])
-
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
         """All matching records, complete, sorted by id."""
         check_k(batch_size, "batch_size")
@@ -120,7 +114,7 @@ class SqliteView(ArrayView):
 
     def size(self) -> int:
         """How many records there are."""
-        return self.count()
+        return int(self._all("SELECT count(*) FROM records WHERE collection = :key")[0][0])
 
     def rows_after(self, row: int) -> Rows:
         """The rows above this one."""
