@@ -33,6 +33,7 @@ from dartboard.selection import (
     Pool,
     from_embeddings,
     from_log_probs,
+    in_order_of,
 )
 from dartboard.selection.kernel import Sigma, distances, prepared
 from dartboard.selection.pool import check_weights, distinct_rows, spread_to_neighbours, with_lowest
@@ -350,8 +351,7 @@ class DartboardRetriever:
         questions = self._question_vectors(query_embedding, options)
         pool = self._pool(query, questions, candidates, options, ranking)
         if ranking is not None and len(questions) == 1 and method_of(options.method).name == "top_k":
-            order = np.ravel(ranking).tolist()
-            return pool.reweighted(_strictly(order, candidates.ids, pool.relevance))
+            return pool.reweighted(in_order_of(np.ravel(ranking), pool.relevance, strictly_by=candidates.ids))
         return pool
 
     def _question_vectors(self, query_embedding: FloatArray, options: SearchOptions) -> FloatArray:
@@ -581,17 +581,6 @@ def _with_seen_vectors(candidates: Candidates, options: SearchOptions) -> tuple[
     ]
     shown = Candidates.from_chunks(chunks, [min(candidates.scores, default=0.0)] * len(chunks))
     return candidates.followed_by(shown), replace(options, seen=shown.ids)
-
-
-def _strictly(scores: Sequence[float], ids: Sequence[str], values: FloatArray) -> FloatArray:
-    """The values dealt out by falling score, equal scores by id, no two of them equal."""
-    order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
-    falling = np.sort(values.astype(np.float64))[::-1].copy()
-    for place in range(1, len(falling)):
-        falling[place] = min(falling[place], np.nextafter(falling[place - 1], -np.inf))
-    dealt = np.empty_like(falling)
-    dealt[order] = falling
-    return dealt
 
 
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:

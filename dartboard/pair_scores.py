@@ -51,7 +51,7 @@ def hybrid_pool(
     scores = [_finite(scorer.score(one, distinct))[places] for one in questions]
     if by_vector.target_of is None:
         return by_vector.reweighted(np.stack([log_softmax(one) for one in scores]), weights)
-    spread = by_vector.sigma
+    spread = by_vector.sigma._replace(automatic=None)  # a temperature on the scale of the scores
     if sigma == "auto":
         spread = Sigma(float(np.mean([one.std() for one in scores])) or 1.0, "scores")
     log_probs = np.stack([log_softmax(one, spread.value) for one in scores])
