@@ -6,9 +6,9 @@ from typing import get_type_hints
 
 import pytest
 
-from dartboard.api.endpoints.context import ContextRequest
 from dartboard.api.endpoints.explore import ExploreRequest
-from dartboard.api.search_request import SearchRequest
+from dartboard.api.endpoints.retrieve import ContextRequest
+from dartboard.api.schemas import SearchRequest
 from dartboard.cli.common_options import SearchFlags
 from dartboard.explain.exploration import explore
 from dartboard.search_options import SearchKeywords, SearchOptions
@@ -19,7 +19,10 @@ INTERNAL = {"sigma_min": "a bound of DartboardConfig, checked when the options a
 OVER_HTTP = {**INTERNAL, "tokenizer": "a client would name files on the server"}
 DOORS = {
     "POST /retrieve": (set(SearchRequest.model_fields), OVER_HTTP),
-    "POST /context": (set(ContextRequest.model_fields), OVER_HTTP),
+    "POST /context": (
+        set(ContextRequest.model_fields),
+        {**OVER_HTTP, "offset": "a context has no pages"},
+    ),
     "POST /explore": (set(ExploreRequest.model_fields), {**OVER_HTTP, "method": "it compares three"}),
     "explore()": (set(get_type_hints(SearchKeywords)), {}),
     "dartboard search": ({option.name for option in SearchFlags.parameters()}, INTERNAL),
@@ -30,15 +33,6 @@ DOORS = {
 def test_every_option_is_at_every_door(door):
     there, exceptions = DOORS[door]
     assert OPTIONS - there == set(exceptions), "add the option to the door, or say here why it has none"
-
-
-def test_names_in_json():
-    """Aliases are other names of the same options; no two fields share one."""
-    for model in (SearchRequest, ExploreRequest):
-        names = [field.alias or name for name, field in model.model_fields.items()]
-        assert len(set(names)) == len(names)
-        given = {"reranker_type", "filter", "source_field", "must_include", "min_similarity"}
-        assert given <= set(names)
 
 
 def test_explore_takes_options_as_a_search_does():

@@ -93,7 +93,7 @@ def test_an_engine_loads_it_once_and_only_when_asked(weights):
 
 
 def test_the_service_takes_it_from_its_configuration_alone(weights, tmp_path):
-    with running(tmp_path, pair_scorer=f"cross-encoder:{weights}") as client:
+    with running(tmp_path, pair_candidates=100, pair_scorer=f"cross-encoder:{weights}") as client:
         engine = client.app.state.service.engines.get("demo")
         texts = {each.chunk.id: each.chunk.text for each in engine.candidates(QUESTION, 100).found}
         wanted = by_score(weights, QUESTION, texts)[:5]

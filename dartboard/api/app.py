@@ -1,15 +1,14 @@
-"""The application: every endpoint group, every guard around them, and its description as OpenAPI.
+"""The application: every endpoint group, the layers around them, and its description as OpenAPI."""
 
-The document has errors in their one shape, and the limits that this service was started with.
-"""
-
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
@@ -19,8 +18,6 @@ from dartboard.api.endpoints import (
     ask,
     cases,
     collections,
-    context,
-    datasets,
     documents,
     duplicates,
     evaluate,
@@ -32,10 +29,7 @@ from dartboard.api.endpoints import (
     select,
     uploads,
 )
-from dartboard.api.guards.admission_control import AdmissionControl
-from dartboard.api.guards.body_limit import BodyLimit
-from dartboard.api.guards.request_log import RequestLog
-from dartboard.api.guards.security_headers import SecurityHeaders, TrustedHosts
+from dartboard.api.middleware import BodyLimit, Guard
 from dartboard.api.schemas import Problem
 from dartboard.api.service import Service
 from dartboard.api.settings import ServiceSettings
@@ -45,51 +39,20 @@ _DESCRIPTION = """\
 Retrieval that gives a language model the passages that *together* say most about a question.
 
 Requests and responses are JSON in UTF-8 unless said otherwise. Unknown fields, NaN and wrong types are
-refused with 422 and the field's name. Where keys are in use, send one as `Authorization: Bearer KEY`.
+refused with 422 and the field's name; every error is a `Problem`. Where keys are in use, send one as
+`Authorization: Bearer KEY`.
 """
-
-_REASONS = {
-    400: "The request cannot be read.",
-    401: "A key is needed.",
-    403: "The key may not do this.",
-    404: "There is nothing of this name.",
-    405: "The address does not take this method.",
-    408: "The body came too slowly.",
-    409: "What is there already stands against it, or another process is writing.",
-    413: "The body is too large.",
-    415: "The body has another type than the operation reads.",
-    421: "The Host header names another host.",
-    422: "A value cannot be used; the fields are named.",
-    429: "Too many requests; `Retry-After` says when to come back.",
-    500: "The service failed.",
-    501: "Something optional is not installed, or not configured.",
-    503: "Not ready, stopping, or something behind the service is gone.",
-    504: "Out of time.",
+_REF = "#/components/schemas/{model}"
+_PROBLEM = {
+    "description": "What was wrong, as `status`, `code` and `detail` say.",
+    "content": {errors.PROBLEM: {"schema": {"$ref": _REF.format(model="Problem")}}},
 }
-_REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {
-        "description": reason,
-        "content": {errors.PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
-    for status, reason in _REASONS.items()
-}
-
-_LIMITS = {
-    "k": ("k", "maximum"),
-    "top_k": ("k", "maximum"),
-    "triage_k": ("triage_k", "maximum"),
-    "token_budget": ("token_budget", "maximum"),
-    "queries": ("batch", "maxItems"),
-}
-
-ENDPOINTS = (
+GROUPS = (
     retrieve,
-    context,
     select,
     explore,
     ask,
     evaluate,
-    datasets,
     collections,
     documents,
     duplicates,
@@ -122,34 +85,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         finally:
             await service.stop()
 
-    app = FastAPI(
-        title="dartboard",
-        version=__version__,
-        summary="The passages that together say most about a question.",
-        description=_DESCRIPTION,
-        lifespan=lifespan,
-        middleware=_middleware(service),
-        responses=_REFUSALS,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/openapi.json",
-    )
-    app.state.service = service
-    errors.install(app)
-    for group in ENDPOINTS:
-        app.include_router(group.router)
-    app.openapi = cache(partial(_openapi, app, settings))  # type: ignore[method-assign]
-    return app
-
-
-def _middleware(service: Service) -> list[Middleware]:
-    """What a request passes through, outermost first."""
-    settings = service.settings
-    layers = [
-        Middleware(RequestLog, service=service),
-        Middleware(SecurityHeaders),
-        Middleware(TrustedHosts, settings=settings),
-    ]
+    layers = [Middleware(Guard, service=service)]
     if settings.origins:
         layers.append(
             Middleware(
@@ -157,21 +93,36 @@ def _middleware(service: Service) -> list[Middleware]:
                 allow_origins=list(settings.origins),
                 allow_methods=["GET", "POST", "PUT", "DELETE"],
                 allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-Id"],
-                expose_headers=[
-                    "X-Request-Id",
-                    "Retry-After",
-                    "RateLimit-Limit",
-                    "RateLimit-Remaining",
-                    "RateLimit-Reset",
-                ],
+                expose_headers=["X-Request-Id", "Retry-After"],
             )
         )
-    layers.append(Middleware(AdmissionControl, workers=service.workers))
     layers.append(Middleware(BodyLimit, settings=settings))
-    return layers
+    app = FastAPI(
+        title="dartboard",
+        version=__version__,
+        summary="The passages that together say most about a question.",
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        middleware=layers,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    app.state.service = service
+    errors.install(app)
+    for group in GROUPS:
+        app.include_router(group.router)
+    document = _openapi(app)  # now, not on the event loop at the first request
+    app.openapi = lambda: document  # type: ignore[method-assign]
+    return app
 
 
-def _openapi(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The document; bodies are read by a dependency, so they are described here."""
+    every = (route for group in GROUPS for route in group.router.routes)
+    routes = [route for route in every if isinstance(route, APIRoute) and route.include_in_schema]
+    for route in routes:
+        route.summary = route.description.partition("\n")[0].partition(". ")[0].rstrip(".:")
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -180,38 +131,36 @@ def _openapi(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
         routes=app.routes,
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(problem.pop("$defs"))
-    schemas["Problem"] = problem
-    for schema in schemas.values():
-        _add_limits(schema, settings)
-        for described in schema.get("properties", {}).values():
-            if described.get("type") == "array" and "examples" not in described:
-                described["examples"] = [_example(described, schemas)]
+    for model in (Problem,):
+        _add(schemas, model)
+    for route in routes:
+        for method in route.methods or ():
+            operation = document["paths"][route.path_format].get(method.lower())
+            if operation is None:
+                continue
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = _PROBLEM
+            for model in _bodies(route.dependant):
+                content = {"application/json": {"schema": _add(schemas, model)}}
+                operation["requestBody"] = {"required": True, "content": content}
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
     return document
 
 
-def _add_limits(schema: dict[str, Any], settings: ServiceSettings) -> None:
-    """The service's limits where a request's field has one."""
-    for name, described in schema.get("properties", {}).items():
-        if name in _LIMITS and schema.get("title", "").endswith("Request"):
-            setting, keyword = _LIMITS[name]
-            wanted = {"maximum": "integer", "maxItems": "array"}[keyword]
-            for part in described.get("anyOf", [described]):
-                if part.get("type") == wanted:
-                    limit = getattr(settings, setting)
-                    part[keyword] = min(limit, part.get(keyword, limit))
+def _bodies(dependant: Dependant) -> Iterator[Any]:
+    for one in dependant.dependencies:
+        model = getattr(one.call, "body_model", None)
+        if model is not None:
+            yield model
+        yield from _bodies(one)
 
 
-def _example(described: dict[str, Any], schemas: dict[str, Any]) -> Any:
-    """A value as a schema describes it, put together from the examples of its parts."""
-    if "examples" in described:
-        return described["examples"][0]
-    if "$ref" in described:
-        fields = schemas[described["$ref"].rpartition("/")[2]]["properties"]
-        return {name: _example(field, schemas) for name, field in fields.items()}
-    return (
-        [_example(described["items"], schemas)]
-        if "items" in described
-        else _example(described["anyOf"][0], schemas)
-    )
+def _add(schemas: dict[str, Any], model: Any) -> dict[str, Any]:
+    """Put the schema of a model, or of a union of models, among the others; a reference to it."""
+    made = TypeAdapter(model).json_schema(ref_template=_REF, by_alias=True)
+    schemas.update(made.pop("$defs", {}))
+    if "title" not in made:
+        return made
+    schemas[made["title"]] = made
+    return {"$ref": _REF.format(model=made["title"])}

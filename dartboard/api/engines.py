@@ -7,15 +7,16 @@ the store itself, all else because an engine is replaced once its collection's s
 
 import logging
 import os
-from contextlib import AbstractContextManager, nullcontext
-from threading import RLock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore, RLock
 
-from dartboard.api.batch_encoder import BatchingModel
 from dartboard.api.errors import Conflict, ReadOnly
-from dartboard.api.locks import FifoSemaphore
 from dartboard.api.metrics import Metrics
+from dartboard.api.query_vectors import SharedQueryModel
 from dartboard.api.settings import ServiceSettings
 from dartboard.datasets import demo
+from dartboard.deadline import check
 from dartboard.embeddings import CachedModel, EmbeddingModel
 from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
@@ -23,6 +24,7 @@ from dartboard.embeddings.vectors import Vectors
 from dartboard.engine import Engine
 from dartboard.engine.trust import confirm, names_in
 from dartboard.errors import CollectionError, ConfigError, StoreLockedError
+from dartboard.search_options import SearchOptions
 from dartboard.stores import Manifest, Record, Store, open_store
 from dartboard.stores.checks import missing
 from dartboard.stores.memory import MemoryStore
@@ -35,6 +37,8 @@ logger = logging.getLogger(__name__)
 DEMO = "demo"
 """The collection that is the small corpus of the package."""
 _IN_THIS_PROCESS = (SqliteStore, MemoryStore)
+_GLANCE = 0.05
+"""Seconds between looks at the deadline of a search that waits."""
 
 
 class Engines:
@@ -44,7 +48,7 @@ class Engines:
         self._settings = settings
         self._read_only = settings.processes > 1
         self._metrics = metrics
-        self._models: dict[tuple[str, bool], BatchingModel] = {}
+        self._models: dict[tuple[str, bool], SharedQueryModel] = {}
         self._trusted = names_in(settings.trust_models)
         self._open: dict[str, tuple[Engine, Manifest]] = {}
         self._store: Store | None = None
@@ -53,7 +57,8 @@ class Engines:
         self._lock = RLock()
         # Half of this process's share of the processors encodes, the other half searches and selects.
         self._half = max(1, (os.cpu_count() or 1) // (2 * settings.processes))
-        self._search_slots = FifoSemaphore(self._half)
+        self._search_slots = BoundedSemaphore(self._half)
+        self._pair_slots = BoundedSemaphore(1)
         self.ready = False
         """Whether the model is loaded and the default collection is open."""
 
@@ -71,7 +76,7 @@ class Engines:
         self.ready = True
 
     @property
-    def model(self) -> BatchingModel:
+    def model(self) -> SharedQueryModel:
         """The model of the settings, or the default one: what new collections are made with."""
         return self._model(self._settings.model or "default")
 
@@ -87,13 +92,25 @@ class Engines:
         there = store is not None and self._settings.collection in store.collections()
         return self._settings.collection if there or not self._settings.demo else DEMO
 
-    def search_slot(self, engine: Engine) -> AbstractContextManager[None]:
+    @contextmanager
+    def search_slot(self, engine: Engine, options: SearchOptions) -> Iterator[None]:
         """The time of one search; where the store is a server, which does the work, there is no limit.
 
         Python runs one thread at a time, and threads that hand the interpreter to each other after every
-        short NumPy call lose more than they gain: a few searches at a time are done sooner.
+        short NumPy call lose more than they gain: a few searches at a time are done sooner. One search with a
+        pair scorer takes all processors.
         """
-        return self._search_slots.held() if isinstance(engine.store, _IN_THIS_PROCESS) else nullcontext()
+        quick = options.reranker == "cosine"
+        if quick and not isinstance(engine.store, _IN_THIS_PROCESS):
+            yield
+            return
+        slots = self._search_slots if quick else self._pair_slots
+        while not slots.acquire(timeout=_GLANCE):
+            check()
+        try:
+            yield
+        finally:
+            slots.release()
 
     def names(self) -> list[str]:
         """The collections that can be asked, sorted."""
@@ -160,10 +177,14 @@ class Engines:
         """``Conflict`` for a change of the package's own corpus, and in several processes for any change."""
         if self._read_only:
             raise ReadOnly()
-        if self.is_demo(name):
+        if not self.is_writable(name):
             raise Conflict(
                 "the demo collection cannot be changed: make one of your own first", code="read_only"
             )
+
+    def is_writable(self, name: str) -> bool:
+        """Whether documents can be added to a collection through the service."""
+        return not self._read_only and not self.is_demo(name)
 
     def store(self, *, create: bool = False) -> Store | None:
         """The store, opened when it is first there; None where it is a file that does not exist yet."""
@@ -174,12 +195,6 @@ class Engines:
                 if self._store is None and (create or is_there(self._settings.store)):
                     self._store = _opened(self._settings.store, read_only=self._read_only)
         return self._store
-
-    def let_others_write(self) -> None:
-        """Have a store that is a file locked only while something is written."""
-        unlock = getattr(self._store, "let_others_write", None)
-        if unlock is not None:
-            unlock()
 
     def close(self) -> None:
         """Give back the store, and end the encoders' threads."""
@@ -219,12 +234,11 @@ class Engines:
                 self._pair_scorer = pair_scorer_by_name(named, self.model)
             return self._pair_scorer
 
-    def _model(self, name: str, send_key: bool = True) -> BatchingModel:
+    def _model(self, name: str, send_key: bool = True) -> SharedQueryModel:
         with self._lock:
             if (name, send_key) not in self._models:
-                self._models[name, send_key] = BatchingModel(
+                self._models[name, send_key] = SharedQueryModel(
                     model_by_name(name, threads=self._half, send_key=send_key),
-                    window=self._settings.batch_window,
                     cached=self._settings.cached_queries,
                     metrics=self._metrics,
                 )

@@ -1,13 +1,14 @@
-"""What a caller is told when something goes wrong: one shape, one place, nothing of the request in it.
+"""What a caller is told when something goes wrong: one shape (RFC 9457), one table, one place.
 
-Every error is ``application/problem+json`` (RFC 9457): title, status, code (one word, for programs), detail,
-``message`` (the same text, under the name that rerank clients read), the fields that were wrong, and the
-request's id. Texts of library errors may quote what was asked or where files lie, so they pass through
-:func:`plain`, which takes such parts out.
+A library error carries its ``code``, its ``field`` and its sentence; the table says its status. Sentences
+that may hold paths or addresses of this machine are kept for the log. What the caller sent may stand in the
+answer, since it goes to the one who sent it; the log has none of it.
 """
 
+import difflib
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -15,28 +16,37 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from dartboard.api.error_messages import field_errors, plain
-from dartboard.errors import (
-    CollectionError,
-    DartboardError,
-    DatasetError,
-    DeadlineError,
-    EndpointError,
-    MissingExtraError,
-    ModelError,
-    StoreError,
-    StoreLockedError,
-    StoreUnavailableError,
-)
-from dartboard.wrong_names import first_named, renamed
+from dartboard import errors as library
+from dartboard.errors import DartboardError
+from dartboard.search_options import option_name
 
 logger = logging.getLogger(__name__)
 
 PROBLEM = "application/problem+json"
+MOST_ERRORS = 20
+"""Errors that an answer lists."""
 FieldErrors = Sequence[Mapping[str, str]]
+
+_UNUSABLE = "the collection cannot be used: the service's log says why"
+LIBRARY_ERRORS: Sequence[tuple[type[DartboardError], int, str | None]] = (
+    (library.CollectionError, 404, None),
+    (library.StoreLockedError, 409, "another process is writing to the store: try again a little later"),
+    (library.StoreUnavailableError, 503, "a server that this service depends on cannot be reached"),
+    (library.StoreError, 503, _UNUSABLE),
+    (library.EndpointError, 503, "a model that this service depends on cannot be reached, or refuses"),
+    (library.ModelError, 503, _UNUSABLE),
+    (library.ClusterError, 503, _UNUSABLE),
+    (library.BudgetError, 503, None),
+    (library.DeadlineError, 504, "out of time: ask for less, or try again later"),
+    (library.MissingExtraError, 501, None),
+    (library.DatasetError, 422, "the data set cannot be read: the service's log says why"),
+    (DartboardError, 422, None),
+)
+"""Status of each class, the first that fits; and what is said instead of a sentence that may hold a path."""
 
 
 class ApiError(Exception):
@@ -46,9 +56,10 @@ class ApiError(Exception):
         message: What was wrong and what to do, for people.
         status: The HTTP status.
         code: One word, for programs.
+        field: The field that was wrong.
         retry_after: Seconds after which it is worth trying again, sent as ``Retry-After``.
         headers: More headers of the answer.
-        errors: The fields that were wrong, as ``{"field": …, "message": …}``.
+        errors: Where several fields were wrong: each as ``{"field": …, "message": …}``.
     """
 
     status = 500
@@ -62,6 +73,7 @@ class ApiError(Exception):
         *,
         status: int | None = None,
         code: str | None = None,
+        field: str | None = None,
         retry_after: float | None = None,
         headers: Mapping[str, str] | None = None,
         errors: FieldErrors = (),
@@ -70,7 +82,7 @@ class ApiError(Exception):
         super().__init__(self.message)
         self.status = status or self.status
         self.code = code or self.code
-        self.errors = list(errors)
+        self.errors = list(errors) or ([{"field": field, "message": self.message}] if field else [])
         wait = self.retry_after if retry_after is None else retry_after
         self.headers = {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
         self.headers.update(headers or {})
@@ -114,12 +126,12 @@ class Conflict(ApiError):
 
 
 class ReadOnly(Conflict):
-    """A change, or a task that another process would not know, where several processes serve one index."""
+    """A change of the index, or a job of one process, where several processes serve one index."""
 
     code = "read_only"
     message = (
-        "several processes serve the index, and none of them changes it or runs long tasks: use the command "
-        "line on the machine, or start the service with one process"
+        "several processes serve the index, and none of them changes it: use the command line on the "
+        "machine, or start the service with one process"
     )
 
 
@@ -136,16 +148,9 @@ class UnsupportedType(ApiError):
 
 
 class Invalid(ApiError):
-    """Values that cannot be used; ``field`` says where, and is not said again beside itself."""
+    """Values that cannot be used; ``field`` says where."""
 
     status, code = 422, "invalid_input"
-
-    def __init__(self, message: str, *, field: str | None = None, errors: FieldErrors = ()) -> None:
-        if field and not errors:
-            beside = message.removeprefix(field).removeprefix(":")
-            said_alone = beside.startswith(" ") and not beside.startswith(" and ")
-            errors = [{"field": field, "message": beside[1:] if said_alone else message}]
-        super().__init__(message, errors=errors)
 
 
 class TooManyRequests(ApiError):
@@ -155,7 +160,7 @@ class TooManyRequests(ApiError):
 
 
 class Busy(ApiError):
-    """All workers are taken and the queue is full."""
+    """All workers are taken and the line is full."""
 
     status, code, retry_after = 429, "busy", 1.0
     message = "the service is busy: try again a little later"
@@ -172,7 +177,6 @@ class Unavailable(ApiError):
     """Something that the service depends on fails."""
 
     status, code = 503, "unavailable"
-    message = "a server that this service depends on cannot be reached: try again later"
 
 
 class Stopping(ApiError):
@@ -191,10 +195,12 @@ class TimedOut(ApiError):
 
 def install(app: FastAPI) -> None:
     """Answer every kind of error in the one shape."""
-    app.add_exception_handler(ApiError, _api_error)  # type: ignore[arg-type]
-    app.add_exception_handler(DartboardError, _library_error)  # type: ignore[arg-type]
-    app.add_exception_handler(RequestValidationError, _validation_error)  # type: ignore[arg-type]
-    app.add_exception_handler(HTTPException, _http_error)  # type: ignore[arg-type]
+
+    async def answer(request: Request, error: Exception) -> Response:
+        return problem(as_api_error(error), request.scope)
+
+    for kind in (ApiError, DartboardError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
 
 
 def problem(error: ApiError, scope: Mapping[str, Any]) -> Response:
@@ -204,87 +210,102 @@ def problem(error: ApiError, scope: Mapping[str, Any]) -> Response:
 
 def problem_details(error: ApiError, scope: Mapping[str, Any]) -> dict[str, Any]:
     """What an answer to an error holds; the id is the one that the request log gave to the request."""
-    return {
+    details: dict[str, Any] = {
         "title": _title(error.status),
         "status": error.status,
         "code": error.code,
         "detail": error.message,
-        "message": error.message,
         "errors": error.errors,
         "request_id": str(scope.get("state", {}).get("request_id", "")),
     }
+    if str(scope.get("path", "")).endswith("/rerank"):
+        details["message"] = error.message  # where rerank clients look
+    return details
 
 
-def body_model(scope: Mapping[str, Any]) -> Any:
-    """The model that reads the body of a request; None where there is none."""
-    field = getattr(scope.get("route"), "body_field", None)
-    return None if field is None else field.field_info.annotation
-
-
-def as_api_error(error: BaseException, body: Any = None) -> ApiError:
-    """Any error as a refusal, without what it quotes; one that nobody expected is internal (500).
-
-    ``body`` is the model of the request: the message has the names of its fields (``top_k`` for the library's
-    ``k``), and the field that it mentions first is the one that was wrong.
-    """
+def as_api_error(error: BaseException) -> ApiError:
+    """Any error as a refusal; one that nobody expected is internal (500)."""
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, RequestValidationError):
+        return _invalid([{**one, "loc": one["loc"][1:]} for one in error.errors()], None)
+    if isinstance(error, HTTPException):
+        if error.status_code == 404:
+            return NotFound()
+        return ApiError(
+            _title(error.status_code),
+            status=error.status_code,
+            code=_title(error.status_code).lower().replace(" ", "_"),
+            headers=error.headers,
+        )
     if not isinstance(error, DartboardError):
         return ApiError()
-    if isinstance(error, StoreLockedError):
-        return Conflict(
-            "another process is writing to the store: try again when it has finished; searches go on",
-            code="store_locked",
-            retry_after=1,
-        )
-    if isinstance(error, CollectionError):
-        if "exists already" in str(error):
-            return Conflict("a collection of this name exists already", code="exists")
-        return NotFound("there is no such collection: GET /api/dartboard/collections lists them")
-    if isinstance(error, DeadlineError):
-        return TimedOut()
-    if isinstance(error, MissingExtraError):
-        return ApiError(str(error), status=501, code="not_installed")
-    if isinstance(error, (StoreUnavailableError, EndpointError)):
-        return Unavailable(retry_after=5)
-    if isinstance(error, (StoreError, ModelError)):
+    status, said = next((status, said) for kind, status, said in LIBRARY_ERRORS if isinstance(error, kind))
+    if said is not None:
         logger.error("%s: %s", type(error).__name__, error)
-        return Unavailable("the collection cannot be used: the service's log says why", code="unusable")
-    if isinstance(error, DatasetError):
-        logger.error("data set: %s", error)
-        return Invalid("the data set cannot be read: the service's log says why")
-    fields = {name: field.alias or name for name, field in getattr(body, "model_fields", {}).items()}
-    message = renamed(plain(str(error)), fields)
-    return Invalid(message, field=first_named(message, fields.values()))
+    return ApiError(
+        said or str(error),
+        status=status,
+        code=error.code,
+        field=error.field,
+        retry_after=5 if status in (409, 503) else None,
+    )
 
 
-async def _api_error(request: Request, error: ApiError) -> Response:
-    return problem(error, request.scope)
+def invalid(error: ValidationError, model: Any) -> Invalid:
+    """What pydantic found wrong with a body, without the body; ``model`` knows the right names of fields."""
+    return _invalid(error.errors(include_input=False, include_url=False), model)
 
 
-async def _library_error(request: Request, error: DartboardError) -> Response:
-    return problem(as_api_error(error, body_model(request.scope)), request.scope)
+def _invalid(errors: Sequence[Any], model: Any) -> Invalid:
+    listed: dict[str, list[str]] = {}
+    for one in errors:
+        said = listed.setdefault(_field(one), [])
+        if (message := _message(one, model)) not in said:
+            said.append(message)
+    found = [{"field": field, "message": " or ".join(said)} for field, said in listed.items()][:MOST_ERRORS]
+    sentence = "; ".join(f"{one['field']}: {one['message']}" for one in found[:3])
+    return Invalid(sentence or "the request is not valid", errors=found)
 
 
-async def _validation_error(request: Request, error: RequestValidationError) -> Response:
-    unread: ApiError | None = getattr(request.state, "unread_body", None)
-    if unread is not None:
-        return problem(unread, request.scope)
-    listed = field_errors(error.errors(), body_model(request.scope))
-    message = "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3])
-    return problem(Invalid(message or "the request is not valid", errors=listed), request.scope)
+def _field(error: Mapping[str, Any]) -> str:
+    """The place of an error with dots; options have their own name there, whatever alias was sent."""
+    parts = [str(part) for part in error["loc"] if _is_place(part)]
+    if error["type"] == "extra_forbidden":
+        parts[-1:] = [str(error["loc"][-1])[:100]]
+    elif parts:
+        parts[0] = option_name(parts[0]) or parts[0]
+    return ".".join(parts) or "body"
 
 
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    status = error.status_code
-    known = {
-        400: BadRequest(),
-        404: NotFound(),
-        405: ApiError("this address does not take this method", status=405, code="method_not_allowed"),
-    }
-    answer = known.get(status) or ApiError(_title(status), status=status, code="http_error")
-    answer.headers.update(error.headers or {})
-    return problem(answer, request.scope)
+_BRANCHES = {"float", "int", "str", "bool", "list", "dict"}
+
+
+def _is_place(part: int | str) -> bool:
+    """Whether it is a field or a position; the rest names members of unions."""
+    return isinstance(part, int) or (part not in _BRANCHES and bool(re.fullmatch(r"\w+", part)))
+
+
+def _message(error: Mapping[str, Any], model: Any) -> str:
+    if error["type"] != "extra_forbidden":
+        return str(error["msg"]).removeprefix("Value error, ").replace("Input should", "should")
+    names = _names(model, error["loc"][:-1])
+    meant = difflib.get_close_matches(str(error["loc"][-1])[:50], names, 1)
+    return f"there is no such field: {f'did you mean {meant[0]}?' if meant else 'see /openapi.json'}"
+
+
+def _names(model: Any, place: Sequence[int | str]) -> list[str]:
+    """The fields of the model at a place, by all their names."""
+    for part in place:
+        fields = getattr(model, "model_fields", {})
+        model = fields[part].annotation if part in fields else model
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return []
+    found = []
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias
+        found += [name, *(str(one) for one in getattr(alias, "choices", ()))]
+    return found
 
 
 def _title(status: int) -> str:

@@ -1,11 +1,11 @@
-"""What all endpoints share: open collections, the model, workers, jobs, limits.
+"""What all endpoints share: open collections, the model, threads for every kind of work, jobs, limits.
 
 Endpoints get it by ``service: ServiceDep`` and hold nothing themselves.
 """
 
 import asyncio
+import gc
 import math
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial, wraps
@@ -16,13 +16,12 @@ from fastapi import Depends, Request
 from dartboard.answering import answer_model
 from dartboard.answering.registry import PATIENCE
 from dartboard.api.engines import Engines
-from dartboard.api.guards.rate_limit import RateLimits
-from dartboard.api.job_queue import JobQueue
+from dartboard.api.jobs import Jobs
 from dartboard.api.keys import Keys
-from dartboard.api.locks import WriteLock
 from dartboard.api.metrics import Metrics
+from dartboard.api.rate_limit import RateLimits
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.worker_pool import WorkerPool, WriteQueue
+from dartboard.api.work import Work
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,8 +34,24 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.engines = Engines(settings, self.metrics)
-        self.workers = WorkerPool(settings, self.metrics)
-        self.writes = WriteQueue(settings, self.metrics)
+        work = partial(Work, metrics=self.metrics, seconds=settings.timeout)
+        self.searches = work("searches", threads=settings.workers, waiting=settings.queue)
+        self.pairs = work("pairs", threads=1, waiting=settings.pair_queue)
+        """Searches with a pair scorer take a second or more of all processors: one at a time."""
+        self.writes = work("writes", threads=2, waiting=settings.write_queue)
+        """Changes of collections; no search waits behind one. The store writes one batch at a time, so two
+        threads do: one writes while the other splits or encodes."""
+        self.answers = Work(
+            "answers",
+            threads=settings.answers,
+            waiting=4 * settings.answers,
+            seconds=settings.answer_timeout,
+            metrics=self.metrics,
+        )
+        """Answers wait for a language model most of the time."""
+        self.jobs = Jobs(settings.jobs, self.metrics)
+        self.keys = Keys.open(settings.keys) if settings.keys else None
+        self.limits = RateLimits()
         self.answer_model = (
             answer_model(
                 settings.answer_model,
@@ -48,47 +63,20 @@ class Service:
             else None
         )
         """Who writes answers; None where nobody was configured."""
-        self.answer_workers = WorkerPool(
-            replace(settings, workers=settings.answers, timeout=settings.answer_timeout),
-            self.metrics,
-            report=self.metrics.writing,
-            overload_concurrency=settings.answers,
-        )
-        """Answers wait for a model most of the time, so they have threads of their own: no search waits."""
-        self.jobs = JobQueue(settings, self.metrics)
-        self.keys = Keys.open(settings.keys) if settings.keys else None
-        self.limits = RateLimits()
-        self.write_lock = WriteLock(self.engines.let_others_write)
-        """One writer at a time into the store; between two, other processes may write."""
-        self._stop_requested: float | None = None
 
     async def start(self) -> None:
         """Load the model and open the store, so that the first request finds both."""
         await asyncio.to_thread(self.engines.start)
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the service was told to stop."""
-        return self._stop_requested is not None
-
-    def told_to_stop(self) -> None:
-        """From now on the grace runs out; told twice, jobs get no more of it. Safe in a signal's handler."""
-        if self._stop_requested is None:
-            self._stop_requested = time.monotonic()
-        else:
-            self.jobs.hurry()
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
 
     async def stop(self) -> None:
-        """Let requests and the running job finish within the grace, then close the store."""
-        began = time.monotonic() if self._stop_requested is None else self._stop_requested
-        end = began + self.settings.grace
-        self.jobs.close()
-        left = max(0.0, end - time.monotonic())
-        pools = (self.workers, self.writes, self.answer_workers)
-        await asyncio.gather(*(pool.stop(left) for pool in pools))
+        """Let what still runs finish within the grace, then close the store."""
+        grace = self.settings.grace
+        lines = (self.searches, self.pairs, self.writes, self.answers)
+        await asyncio.gather(self.jobs.stop(grace), *(line.stop(grace) for line in lines))
         if self.answer_model is not None:
             self.answer_model.close()
-        await asyncio.to_thread(self.jobs.stop, max(0.0, end - time.monotonic()))
         self.engines.close()
 
 
@@ -101,26 +89,24 @@ ServiceDep = Annotated[Service, Depends(_service_of)]
 """What an endpoint writes to get the service of the application that a request came to."""
 
 
-def in_worker(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Run a blocking endpoint in a worker of its parameter ``service``, within the time limit.
-
-    FastAPI would run it in a thread, too, but with neither a bounded queue nor a time limit.
-    """
+def in_thread(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Run a blocking endpoint in a thread for searches, or for pair scoring where its body asks for it."""
 
     @wraps(endpoint)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await cast(Service, kwargs["service"]).workers.run(partial(endpoint, *args, **kwargs))
+        service = cast(Service, kwargs["service"])
+        quick = getattr(kwargs.get("body"), "reranker", "cosine") == "cosine"
+        line = service.searches if quick else service.pairs
+        return await line.run(partial(endpoint, *args, **kwargs))
 
     return run
 
 
-def in_write_queue(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The same for an endpoint that changes a collection; see :class:`WriteQueue`."""
+def in_write_thread(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The same for an endpoint that changes a collection."""
 
     @wraps(endpoint)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        writes = cast(Service, kwargs["service"]).writes
-        with writes.admitted():
-            return await writes.run(partial(endpoint, *args, **kwargs))
+        return await cast(Service, kwargs["service"]).writes.run(partial(endpoint, *args, **kwargs))
 
     return run

@@ -3,17 +3,19 @@
 Nothing in a request can widen a limit. :func:`service_settings` reads flags, ``DARTBOARD_SERVE_*`` and the
 table ``[serve]``; store, collection, models and retriever fall back to the settings that every command
 shares, so that a ``dartboard.toml`` that serves ``dartboard search`` serves the service too.
-pydantic-settings would be one more dependency, and knows nothing of files that nobody has confirmed.
 """
 
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
 
 from dartboard.engine import load_settings
 from dartboard.engine.settings import SERVICE_TABLE, unconfirmed
@@ -31,14 +33,33 @@ _SHARED = (
     "answer_tokens",
     "trust_models",
 )
-_WHO_REACHES_IT = ("host", "hosts", "origins", "keys")
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_WHO_REACHES_IT = ("host", "hosts", "origins", "proxies", "keys")
 _MB = 1024 * 1024
+_PROCESSORS = os.cpu_count() or 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _listed(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("should be a number, not true or false")
+    return value
+
+
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_truth)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_no_truth)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_truth)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_no_truth)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+@dataclass(
+    frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", str_strip_whitespace=True)
+)
 class ServiceSettings:
-    """What the service opens, whom it lets in, and how much it takes."""
+    """What the service opens, whom it lets in, and how much it takes. Text is read as the type of a field."""
 
     store: str = "index.dartboard"
     collection: str = "default"
@@ -53,7 +74,7 @@ class ServiceSettings:
     only once they are confirmed: see ``docs/security.md``."""
     answer_model: str = ""
     """Who writes answers: openai:MODEL@URL or gemini:MODEL[@URL]; empty: nobody, and ``/ask`` says so."""
-    answer_tokens: int = 4096
+    answer_tokens: Positive = 4096
     """Longest answer, in tokens of that model, its thoughts included."""
     demo: bool = True
     """Whether the small corpus that comes with the package is there as the collection ``demo``."""
@@ -61,86 +82,75 @@ class ServiceSettings:
     """Where uploaded files, reports and saved cases live; made when first needed."""
 
     host: str = "127.0.0.1"
-    port: int = 8000
+    port: Annotated[int, Field(ge=0, le=65535), BeforeValidator(_no_truth)] = 8000
     keys: Path | None = None
     """The file that ``dartboard keys`` writes; None: no key is asked for, and only loopback may be bound."""
-    origins: tuple[str, ...] = ()
+    origins: Names = ()
     """Sites whose pages may call the service (CORS); none by default."""
-    hosts: tuple[str, ...] = ()
+    hosts: Names = ()
     """Host names that requests may carry beside the address bound; guards against DNS rebinding."""
+    proxies: Names = ()
+    """Addresses or networks of reverse proxies whose ``X-Forwarded-For`` is believed; else all clients
+    behind a proxy count as one."""
 
-    query_tokens: int = 512
-    body_bytes: int = 8 * _MB
-    upload_bytes: int = 256 * _MB
-    line_bytes: int = 4 * _MB
-    answer_bytes: int = 32 * _MB
+    query_tokens: Positive = 512
+    body_bytes: Positive = 8 * _MB
+    upload_bytes: Positive = 256 * _MB
+    line_bytes: Positive = 4 * _MB
+    answer_bytes: Positive = 32 * _MB
     """What a batch of searches, or a document with its passages, may answer with."""
-    k: int = 100
-    triage_k: int = 1000
-    token_budget: int = 100_000
-    batch: int = 100
-    vectors: int = 2000
+    k: Positive = 100
+    triage_k: Positive = 1000
+    pair_candidates: Positive = 24
+    """Candidates that a pair scorer (``crossencoder``, ``hybrid``) reads: the best of the first stage."""
+    token_budget: Positive = 100_000
+    batch: Positive = 100
+    vectors: Positive = 2000
     """Rows that ``/select`` takes, and texts that a rerank takes, there 500 at most."""
-    documents: int = 100_000
+    documents: Positive = 100_000
     """Lines that one upsert takes."""
 
-    timeout: float = 30.0
-    processes: int = 1
+    timeout: Seconds = 30.0
+    processes: Positive = 1
     """Processes behind one port. With more than one the index is only read, and there are no long tasks."""
-    workers: int = max(4, min(32, 8 * (os.cpu_count() or 1)))
-    """Requests that are worked on at a time. More than processors: most of the time they wait for the
+    workers: Positive = max(4, min(32, 4 * _PROCESSORS))
+    """Searches that are worked on at a time. More than processors: most of the time they wait for the
     encoder, which takes all that wait as one batch."""
-    queue: int = 16
+    queue: Count = 8
     """Requests that may wait for a worker; those beyond are refused with 429."""
-    write_queue: int = 16
-    """Changes of collections that may wait beside the two that are worked on; those beyond are refused with
-    429. They have threads of their own, so searches never wait for them."""
-    answers: int = 4
-    """Answers that are written at a time, beside the searches."""
-    answer_timeout: float = 120.0
+    pair_queue: Count = 4
+    """Searches with a pair scorer that may wait; one is worked on at a time."""
+    write_queue: Count = 16
+    """Changes of collections that may wait beside the two that are worked on; no search waits for them."""
+    answers: Positive = 4
+    """Answers that are written at a time, beside the searches; four times as many may wait."""
+    answer_timeout: Seconds = 120.0
     """Longest time for an answer, in seconds."""
-    jobs: int = 16
-    """Long tasks that are kept, finished ones included; one runs at a time. A quarter of the places (at least
-    one, where there are two) cannot be taken by tasks of one kind."""
-    rate: float = 1000.0
-    """Requests a second that a key (or, without keys, an address) may make; 0: no limit. The default is
-    several times what one process can search, so it stops only floods, which cost more than they look: also
-    a request that is refused must be read."""
-    burst: int | None = None
-    """Requests at once; None: as many as the rate allows in a second."""
-    cached_queries: int = 10_000
-    batch_window: float = 0.002
-    """Seconds that a question may wait for others to be encoded with it."""
-    grace: float = 30.0
+    jobs: Positive = 16
+    """Long tasks that are kept, finished ones included; one runs at a time."""
+    rate: Amount = 0.0
+    """Requests a second that a key (or, without keys, an address) may make; 0: no limit. Keys may have
+    their own."""
+    cached_queries: Count = 10_000
+    grace: Amount = 30.0
     """Seconds that running requests and the running job get when the service is told to stop."""
     log_queries: bool = False
     """Whether logs hold the questions of searches and reranks."""
 
-    def __post_init__(self) -> None:
-        for name in NAMES:
-            value = getattr(self, name)
-            if name in _MAY_BE_ZERO:
-                if not 0 <= value < float("inf"):
-                    raise ConfigError(f"{name} must be >= 0, got {value}")
-            elif name in ("timeout", "answer_timeout"):
-                if not 0 < value < float("inf"):
-                    raise ConfigError(f"{name} must be a positive number of seconds, got {value}")
-            elif name == "port":
-                if not 0 <= value <= 65535:
-                    raise ConfigError(f"port must be in 0 to 65535, got {value}")
-            elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
-                raise ConfigError(f"{name} must be >= 1, got {value}")
-        most = 4 * (os.cpu_count() or 1)
+    @model_validator(mode="after")
+    def _processes_fit(self) -> Self:
+        most = 4 * _PROCESSORS
         if self.processes > most:
-            raise ConfigError(
+            raise ValueError(
                 f"processes must be at most {most} on this machine, four for each processor: got "
                 f"{self.processes}, and each of them loads the model"
             )
         if self.processes > 1 and self.store.startswith("memory:"):
-            raise ConfigError(
+            raise ValueError(
                 f"{self.store} belongs to one process: serve it with one, or name a store that "
                 f"{self.processes} processes can open"
             )
+        return self
 
     @property
     def loopback(self) -> bool:
@@ -156,7 +166,6 @@ class ServiceSettings:
             )
 
 
-_MAY_BE_ZERO = frozenset({"queue", "write_queue", "cached_queries", "rate", "batch_window", "grace"})
 NAMES = tuple(field.name for field in fields(ServiceSettings))
 
 
@@ -193,19 +202,27 @@ def service_settings(
     values: dict[str, Any] = {
         name: getattr(shared.settings, name) for name in _SHARED if shared.sources[name] != "default"
     }
+    places: dict[str, str] = {}
     if keys := environment.get("DARTBOARD_KEYS", "").strip():
-        values["keys"] = Path(keys)
+        values["keys"] = keys
     for name, value in _table(shared.file).items():
-        values[name] = _read(name, value, f"{shared.file}, [{SERVICE_TABLE}]")
+        values[name], places[name] = value, f"{shared.file}, [{SERVICE_TABLE}]: "
         if shared.unconfirmed and flags.get(name) is None:
-            _refuse_doubtful(shared.file, name, values[name])
+            _refuse_doubtful(shared.file, name, value)
     _refuse_unknown(environment)
     for name in NAMES:
         variable = f"{PREFIX}{name.upper()}"
         if text := environment.get(variable, "").strip():
-            values[name] = _read(name, text, variable)
+            values[name], places[name] = text, f"{variable}: "
     values |= {name: value for name, value in flags.items() if value is not None}
-    return ServiceSettings(**values)
+    try:
+        return ServiceSettings(**values)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False)[0]
+        name = str(wrong["loc"][0]) if wrong["loc"] else ""
+        said = wrong["msg"].removeprefix("Value error, ")
+        got = f", got {values[name]!r}" if name in values else ""
+        raise ConfigError(f"{places.get(name, '')}{name}: {said}{got}".removeprefix(": ")) from None
 
 
 def _refuse_doubtful(file: Path | None, name: str, value: Any) -> None:
@@ -239,56 +256,3 @@ def _table(file: Path | None) -> dict[str, Any]:
             f"{file}, [{SERVICE_TABLE}]: unknown setting {unknown[0]!r}: there are {', '.join(NAMES)}"
         )
     return table
-
-
-def _read(name: str, value: Any, where: str) -> Any:
-    """A value in the type of its setting; variables are text, and a file may hold text too."""
-    wanted = str(get_type_hints(ServiceSettings)[name])
-    kind, read = next((kind, read) for part, (kind, read) in _KINDS.items() if part in wanted)
-    try:
-        return read(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"{where}: {name} must be {kind}, got {value!r}") from None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(value)
-    return value.strip()
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or float(value) != int(value):
-        raise ValueError(value)
-    return int(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool):
-        raise ValueError(value)
-    return float(value)
-
-
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = _text(value).lower()
-    if word not in (*_TRUE, *_FALSE):
-        raise ValueError(value)
-    return word in _TRUE
-
-
-def _list(value: Any) -> tuple[str, ...]:
-    listed = value if isinstance(value, list) else _text(value).split(",")
-    return tuple(_text(one) for one in listed)
-
-
-_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "tuple": ("a list of names", _list),
-    "Path": ("a path", lambda value: Path(_text(value))),
-    "bool": ("true or false", _truth),
-    "int": ("a whole number", _whole),
-    "float": ("a number", _number),
-    "str": ("text", _text),
-}
-"""By what the annotation of a setting holds, the most telling first."""

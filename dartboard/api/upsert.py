@@ -2,28 +2,26 @@
 
 A document is split, its passages are encoded 64 at a time and kept; when all of them are there, what was
 known of an earlier document of the same id goes. So a reader finds the old one or the new one, and an upload
-that stops halfway has added whole batches and lost nothing.
+that stops halfway has added whole batches and lost nothing. The store is locked for a batch at a time, after
+it was read, split and encoded.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field
 
-from dartboard.api.error_messages import field_errors, plain
-from dartboard.api.errors import ApiError
-from dartboard.api.json_body import Line, loads
-from dartboard.api.locks import lock_store, retry_locked
-from dartboard.api.schemas import Id, Metadata, RequestModel, ResponseModel, Text
+from dartboard.api.errors import ApiError, Invalid
+from dartboard.api.schemas import Id, RequestModel, Text, parse_json
 from dartboard.api.service import Service
 from dartboard.engine.chunk_writer import BATCH, ChunkWriter, split, stored_chunking
-from dartboard.errors import InvalidInputError
+from dartboard.errors import DartboardError, StoreError
 from dartboard.ingest import ChunkingConfig, Document, Piece, clean
-from dartboard.ingest.documents import TooLargeError, check_metadata_size, digest
+from dartboard.ingest.documents import check_metadata_size, digest
 from dartboard.stores.filters import And, In, Not
 from dartboard.stores.records import check_metadata
 
@@ -35,58 +33,44 @@ _OURS = frozenset(
 """Names in metadata that mean something to indexing; a document's own of that name gets an underscore."""
 
 
+class Line(NamedTuple):
+    """A line with its number from 1; ``data`` is None where it was too long to be kept."""
+
+    number: int
+    data: bytes | None
+
+
 class DocumentLine(RequestModel):
-    """One line of an upsert. A document of the same id is replaced."""
+    """One document of an upsert. One of the same id is replaced."""
 
-    id: Id | None = Field(
-        None,
-        description="Its id, the `source` of its passages; made from the text where it is left out.",
-        examples=["handbook/leave.md"],
-    )
-    text: Text = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
-    metadata: Metadata = Field(
-        {},
-        description="What filters and results should know of it: JSON.",
-        examples=[{"year": 2024, "lang": "en"}],
-    )
+    id: Id | None = Field(None, description="The `source` of its passages; made from the text by default.")
+    text: Text = Field(description="The text; long ones are split.")
+    metadata: dict[str, Any] = Field({}, description="What filters and results should know of it.")
 
 
-@dataclass(slots=True, eq=False)
-class _Pending:
+class LineError(BaseModel):
+    """A line that was not taken, and what is wrong with it."""
+
+    line: int
+    message: str
+
+
+class DocumentLineResult(BaseModel):
+    """A document that was taken, and the passages that it was split into."""
+
     line: int
     id: str
-    hash: str
-    left: list[Piece]
     chunks: int
 
 
-class LineError(ResponseModel):
-    """A line that was not taken."""
-
-    line: int = Field(description="Its number, from 1.", examples=[3])
-    message: str = Field(description="What is wrong with it.", examples=["text: is required"])
-
-
-class DocumentLineResult(ResponseModel):
-    """A document that was taken."""
-
-    line: int = Field(description="Its line, from 1.", examples=[1])
-    id: str = Field(description="Its id.", examples=["handbook/leave.md"])
-    chunks: int = Field(description="Passages that it was split into.", examples=[3])
-
-
-class UpsertResponse(ResponseModel):
+class UpsertResponse(BaseModel):
     """What became of the lines. What is counted as accepted is kept."""
 
-    accepted: int = Field(description="Documents that were taken.", examples=[2])
-    chunks: int = Field(description="Passages that they were split into.", examples=[5])
-    failed: int = Field(description="Lines that were not taken.", examples=[1])
-    errors: list[LineError] = Field(
-        description="Why, by line; the first thousand.",
-    )
-    documents: list[DocumentLineResult] = Field(
-        description="The documents that were taken; the first thousand.",
-    )
+    accepted: int = 0
+    chunks: int = 0
+    failed: int = 0
+    errors: list[LineError] = Field(default=[], description="By line; the first thousand.")
+    documents: list[DocumentLineResult] = Field(default=[], description="The first thousand that were taken.")
 
     def refuse(self, line: int, message: str) -> None:
         """A line that is not taken."""
@@ -102,20 +86,25 @@ class UpsertResponse(ResponseModel):
             self.documents.append(DocumentLineResult(line=line, id=document, chunks=chunks))
 
 
+@dataclass(slots=True, eq=False)
+class _Pending:
+    line: int
+    id: str
+    hash: str
+    left: list[Piece]
+    chunks: int
+
+
 class Upsert:
-    """One upload; its methods are called one after another, by workers."""
+    """One upload; its methods are called one after another, in threads."""
 
     def __init__(self, service: Service, name: str) -> None:
-        self._service = service
         self._engine = service.engines.writable(name)
         self._engine.check_fields()
         self._chunking = stored_chunking(self._engine.collection) or ChunkingConfig()
         self._longest = service.settings.line_bytes
         self._pending: list[_Pending] = []
-        self.outcome = UpsertResponse(accepted=0, chunks=0, failed=0, errors=[], documents=[])
-        # A store that another process writes to says so before anything is sent.
-        with service.write_lock.held():
-            lock_store(self._engine)
+        self.outcome = UpsertResponse()
 
     @property
     def waiting(self) -> int:
@@ -129,8 +118,10 @@ class Upsert:
                 self._add(line)
             except ApiError as error:
                 self.outcome.refuse(line.number, error.message)
-            except (InvalidInputError, TooLargeError) as error:
-                self.outcome.refuse(line.number, plain(str(error)))
+            except StoreError:
+                raise
+            except DartboardError as error:
+                self.outcome.refuse(line.number, str(error))
 
     def keep(self) -> None:
         """Encode and keep one batch; documents whose last passage was in it are accepted."""
@@ -144,8 +135,7 @@ class Upsert:
             finished.append(one)
             if len(batch) == BATCH:
                 break
-        with self._service.write_lock.held():
-            self._write(batch, finished)
+        self._write(batch, finished)
         for one in finished:
             self.outcome.accept(one.line, one.id, one.chunks)
         self._pending = self._pending[len(finished) :]
@@ -154,18 +144,22 @@ class Upsert:
 
     def finish(self) -> None:
         """Leave indexes that make the next search quick."""
-        with self._service.write_lock.held():
-            retry_locked(self._engine.collection.prepare)
+        self._engine.collection.prepare()
 
     def _add(self, line: Line) -> None:
         if line.data is None:
-            raise InvalidInputError(f"the line is longer than {self._longest} bytes: split the document")
-        document = _read(line.data)
+            raise Invalid(f"the line is longer than {self._longest} bytes: split the document")
+        document: DocumentLine = parse_json(DocumentLine, line.data)
+        if _LONG_NUMBER.search(line.data):  # kept as they are, to be refused: orjson would round them
+            try:
+                document.metadata = json.loads(line.data)["metadata"]
+            except (ValueError, KeyError):
+                raise Invalid("metadata: a number has too many digits; keep it as text") from None
         check_metadata(document.metadata, "the document")
         check_metadata_size(document.metadata)
         text = clean(document.text)
         if not text.strip():
-            raise InvalidInputError("text: holds nothing but space")
+            raise Invalid("text: holds nothing but space")
         name = document.id or f"doc-{digest(document.text.encode())[:16]}"
         stamp = digest(orjson.dumps([name, text, document.metadata], option=orjson.OPT_SORT_KEYS))
         while any(one.id == name for one in self._pending):
@@ -191,12 +185,7 @@ class Upsert:
     def _write(self, batch: Sequence[Piece], finished: Sequence[_Pending]) -> None:
         """Encode and keep the batch, then drop what earlier documents of the finished ids have beyond it."""
         collection = self._engine.collection
-        # Another process may hold the store for a moment: what was encoded is not encoded again for that.
-        writer = ChunkWriter(
-            self._engine,
-            collection,
-            upsert=lambda records: retry_locked(lambda: collection.upsert(records)),
-        )
+        writer = ChunkWriter(self._engine, collection)
         for piece in batch:
             writer.add(piece)
         writer.finish()
@@ -205,21 +194,28 @@ class Upsert:
             collection.delete(where=And((In("source", ids), Not(In("document_hash", hashes)))))
 
 
-def _read(data: bytes) -> DocumentLine:
-    value = loads(data, one_line=True)
-    if _LONG_NUMBER.search(data):  # kept as they are, to be refused: orjson would round them
-        try:
-            value = json.loads(data)
-        except ValueError:
-            raise InvalidInputError("metadata: a number has too many digits; keep it as text") from None
-    try:
-        return DocumentLine.model_validate(value)
-    except ValidationError as error:
-        listed = field_errors(error.errors(include_input=False, include_url=False))
-        raise InvalidInputError(
-            "; ".join(f"{_named(one['field'])}{one['message']}" for one in listed[:3])
-        ) from None
+async def lines_of(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[Line]:
+    """Every line of a body as it arrives that holds more than space, however the client cuts it into parts.
+
+    At most ``longest`` bytes of one are in memory.
+    """
+    number, kept, too_long = 1, bytearray(), False
+    async for part in body:
+        if part.isspace() and not kept:
+            number += part.count(b"\n")
+            continue
+        start = 0
+        while (end := part.find(b"\n", start)) >= 0:
+            too_long = _add(kept, part[start:end], longest) or too_long
+            if too_long or kept.strip():
+                yield Line(number, None if too_long else bytes(kept))
+            kept, too_long, number, start = bytearray(), False, number + 1, end + 1
+        too_long = _add(kept, part[start:], longest) or too_long
+    if too_long or kept.strip():
+        yield Line(number, None if too_long else bytes(kept))
 
 
-def _named(field: str) -> str:
-    return "the line " if field == "body" else f"{field}: "
+def _add(kept: bytearray, more: bytes, longest: int) -> bool:
+    """Keep what fits; whether something did not."""
+    kept += more[: longest + 1 - len(kept)]
+    return len(kept) > longest

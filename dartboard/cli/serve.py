@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dartboard.cli.common_options import IndexOptions, spelled_out, trust_index
-from dartboard.errors import ConfigError, MissingExtraError
+from dartboard.errors import ConfigError, DartboardError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastapi import FastAPI
 
     from dartboard.api.settings import ServiceSettings
@@ -61,9 +59,18 @@ class ServiceFlags:
     hosts: Annotated[
         list[str] | None,
         typer.Option(
+            "--host-name",
             "--public-name",
             metavar="HOST",
             help="A host name that leads here, beside the address; may be repeated.",
+        ),
+    ] = None
+    proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy",
+            metavar="ADDRESS",
+            help="A reverse proxy whose X-Forwarded-For is believed; may be repeated.",
         ),
     ] = None
     processes: Annotated[
@@ -72,35 +79,8 @@ class ServiceFlags:
             metavar="N", help="Processes behind the port, which then only read the index; by default 1."
         ),
     ] = None
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Requests that are worked on at a time.")
-    ] = None
-    queue: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Requests that may wait; those beyond get 429. By default 16."),
-    ] = None
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest time for a request; by default 30.")
-    ] = None
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Requests a second for each key or address; by default 1000, 0 is no limit."
-        ),
-    ] = None
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--max-k", metavar="N", help="Most passages that a request may ask for; by default 100."
-        ),
-    ] = None
-    triage_k: Annotated[
-        int | None,
-        typer.Option("--max-triage", metavar="N", help="Most candidates to pick from; by default 1000."),
-    ] = None
-    query_tokens: Annotated[
-        int | None,
-        typer.Option("--max-query-tokens", metavar="N", help="Longest question, in tokens; by default 512."),
     ] = None
     answer_model: Annotated[
         str | None,
@@ -146,144 +126,140 @@ def serve(*, flags: ServiceFlags, target: IndexOptions) -> None:
         raise MissingExtraError("fastapi and uvicorn", "serve", "dartboard serve")
     from dartboard.api.settings import service_settings
 
-    lists = {"origins": tuple(flags.origins or ()) or None, "hosts": tuple(flags.hosts or ()) or None}
+    lists = {name: tuple(getattr(flags, name) or ()) or None for name in ("origins", "hosts", "proxies")}
     settings = service_settings(vars(flags) | lists | target.settings)
     settings.check_exposure()
     if target.trust_model:
         trust_index(settings.store)
-    if settings.processes > 1:
-        from dartboard.cli.serve_processes import Supervisor, listening_together
+    with listening(settings.host, settings.port) as bound:
+        if settings.processes > 1:
+            _run_processes(settings, bound)
+        else:
+            _run(settings, bound)
 
-        Supervisor(settings, listening_together(settings.host, settings.port, settings.processes)).run()
-    else:
-        _run(settings)
 
+def _run(settings: "ServiceSettings", bound: socket.socket) -> None:
+    import signal
 
-def _run(settings: "ServiceSettings") -> None:
+    import uvicorn
+
     from dartboard.api.app import create_app
+    from dartboard.api.logs import configure
     from dartboard.blas import one_thread_each
     from dartboard.cli.console import messages
 
-    with listening(settings.host, settings.port) as bound, one_thread_each():
+    with one_thread_each():
         app = create_app(settings)
         with messages().status("Loading the model and opening the store"):
             app.state.service.engines.start()
-        for line in greeting(app, settings, bound.getsockname()[1]):
+        for line in greeting(settings, bound.getsockname()[1], app.state.service.engines.default):
             print(line, flush=True)
-        serve_app(app, settings, bound)
+        configure()
+        before = signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again at its end
+        try:
+            uvicorn.Server(config_of(app, settings)).run(sockets=[bound])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
-def listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket that is bound, or one clear line that says why not; ``shared`` with others of this user."""
+def _run_processes(settings: "ServiceSettings", bound: socket.socket) -> None:
+    """uvicorn's own supervisor starts, watches, replaces and stops the processes."""
+    import os
+    import tempfile
+    from functools import partial
+
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
+
+    from dartboard.api.logs import configure
+    from dartboard.api.metrics import SHARED_FOLDER
+    from dartboard.stores import open_store
+    from dartboard.stores.urls import is_there
+
+    if is_there(settings.store):  # what is wrong with it is said here, once
+        open_store(settings.store, read_only=True).close()
+    more = f"  {settings.processes} processes read the index; nothing can be changed through the service."
+    for line in [*greeting(settings, bound.getsockname()[1]), more]:
+        print(line, flush=True)
+    configure(with_pid=True)
+    with tempfile.TemporaryDirectory(prefix="dartboard-metrics-") as folder:
+        os.environ[SHARED_FOLDER] = folder
+        config = config_of(partial(_child_app, settings), settings, factory=True)
+        supervisor = Multiprocess(config, [bound])
+        supervisor.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        raise DartboardError("a process of the service could not start: its log says why")
+
+
+def _child_app(settings: "ServiceSettings") -> "FastAPI":
+    """The application of one of several processes, made in that process."""
+    from dartboard.api.app import create_app
+    from dartboard.api.logs import configure
+    from dartboard.blas import one_thread_each
+
+    configure(with_pid=True)
+    one_thread_each().__enter__()  # as long as the process lives
+    return create_app(settings)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound, or one clear line that says why not."""
+    bare = host.strip("[]")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        family, *_, address = socket.getaddrinfo(
+            bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        bound = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigError(f"{host} is no address of this machine: {error.strerror or error}") from error
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        bound.bind(address)
-        bound.listen(128)
+        return socket.create_server(address[:2], family=family, backlog=1024)
     except OSError as error:
-        bound.close()
         raise ConfigError(
             f"port {port} of {host} cannot be had ({error.strerror or error}): "
             "stop what uses it, choose another with --port, or --port 0 for a free one"
         ) from error
-    return bound
 
 
-def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str]:
+def greeting(settings: "ServiceSettings", port: int, collection: str | None = None) -> list[str]:
     """Where to look, and what is there."""
     from dartboard.stores.urls import without_password
 
-    engines = app.state.service.engines
     shown = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
     address = f"http://{shown}:{port}"
-    name = engines.default
+    store = without_password(settings.store)
     lines = [
-        f"dartboard serves collection {name!r} at {address}",
+        f"dartboard serves {store if collection is None else f'collection {collection!r}'} at {address}",
         f"  playground  {address}/",
         f"  API         {address}/api/dartboard  (described by {address}/openapi.json)",
     ]
-    if name != settings.collection:
+    if collection not in (None, settings.collection):
         lines.append(
-            f"  There is no collection {settings.collection!r} in {without_password(settings.store)} yet: "
-            "the demo corpus answers. Index something with dartboard index PATH"
-            + (", or upload it on the page." if settings.processes == 1 else ".")
+            f"  There is no collection {settings.collection!r} in {store} yet: the demo corpus answers. "
+            "Index something with dartboard index PATH, or upload it on the page."
         )
     if settings.keys is None:
         lines.append("  No key is asked for: only this machine can reach it.")
     return lines
 
 
-def serve_app(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
-    """Answer requests that come through a socket, until a signal."""
-    import logging
-
-    from dartboard.api.guards.request_log import configure
-
-    configure(with_pid=settings.processes > 1)
-    for handler in list(logging.getLogger("dartboard").handlers):
-        logging.getLogger("dartboard").removeHandler(handler)  # the log of the service has its own lines
-    server_of(config_of(app, settings), app.state.service.told_to_stop).run(sockets=[bound])
-
-
-def config_of(app: "FastAPI", settings: "ServiceSettings") -> Any:
-    """How uvicorn is to serve."""
+def config_of(app: Any, settings: "ServiceSettings", *, factory: bool = False) -> Any:
+    """How uvicorn is to serve. Its h11 parser limits the heads of requests itself; httptools does not."""
     import uvicorn
-
-    from dartboard.api.guards.head_limit import http_protocol
 
     return uvicorn.Config(
         app,
-        http=http_protocol(),
+        factory=factory,
+        workers=settings.processes,
+        http="h11",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # a client could choose the address that it is counted by
+        proxy_headers=bool(settings.proxies),  # else a client could choose the address it is counted by
+        forwarded_allow_ips=list(settings.proxies),
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=max(1, round(settings.grace)),
+        timeout_worker_healthcheck=60,
     )
-
-
-def server_of(config: Any, told: "Callable[[], None]") -> Any:
-    """A server that says when it is told to stop, and ends quietly after a signal: nothing failed."""
-    import gc
-    import signal
-    import threading
-    from collections.abc import Iterator
-    from contextlib import contextmanager
-
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            gc.collect()
-            gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
-
-        def handle_exit(self, sig: int, frame: Any) -> None:
-            told()
-            super().handle_exit(sig, frame)
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            if threading.current_thread() is not threading.main_thread():
-                yield
-                return
-            before = {
-                number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
-            }
-            try:
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
-
-    return Server(config)

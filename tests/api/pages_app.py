@@ -8,8 +8,10 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from dartboard.api.app import create_app
+from dartboard.api.endpoints.admin import status_of
 from dartboard.api.keys import Keys
 from dartboard.api.settings import ServiceSettings
+from tests.waiting import PATIENCE
 
 BASE = "/api/dartboard"
 
@@ -39,5 +41,5 @@ def keys_of(folder: Path) -> tuple[Path, dict[str, dict[str, str]]]:
 def finished(client: TestClient, accepted: dict) -> dict:
     """The job that an upload started, when it has ended."""
     job = client.app.state.service.jobs.get(accepted["job_id"])
-    assert job.wait(60)
-    return job.as_dict()
+    assert job.ended.wait(PATIENCE)
+    return status_of(job).model_dump()

@@ -9,20 +9,18 @@ from types import SimpleNamespace
 from typing import Annotated
 
 import uvicorn
-from fastapi import Body, Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from starlette.responses import JSONResponse, StreamingResponse
 
+from dartboard.api.authentication import reader, writer
 from dartboard.api.errors import install
-from dartboard.api.guards.authentication import reader, writer
-from dartboard.api.guards.body_limit import BodyLimit
-from dartboard.api.guards.head_limit import http_protocol
-from dartboard.api.guards.rate_limit import RateLimits
-from dartboard.api.guards.request_log import RequestLog
-from dartboard.api.guards.security_headers import SecurityHeaders, TrustedHosts
 from dartboard.api.keys import Keys
 from dartboard.api.metrics import Metrics
+from dartboard.api.middleware import BodyLimit, Guard
+from dartboard.api.rate_limit import RateLimits
+from dartboard.api.schemas import json_body
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.worker_pool import WorkerPool
+from dartboard.api.work import Work
 from dartboard.deadline import check
 from tests.waiting import PATIENCE
 from tests.waiting import wait_until as until
@@ -38,9 +36,14 @@ def small_app(**options) -> FastAPI:
         metrics=metrics,
         keys=Keys.open(settings.keys) if settings.keys else None,
         limits=RateLimits(),
-        workers=WorkerPool(settings, metrics),
+        searches=Work(
+            "searches",
+            threads=settings.workers,
+            waiting=settings.queue,
+            seconds=settings.timeout,
+            metrics=metrics,
+        ),
         seen=[],
-        stopping=False,
     )
     app = FastAPI()
     app.state.service = service
@@ -51,7 +54,7 @@ def small_app(**options) -> FastAPI:
         return {"key": getattr(key, "id", None)}
 
     @app.post("/write")
-    async def write(key: Annotated[object, Depends(writer)], body: Annotated[dict, Body()]):
+    async def write(key: Annotated[object, Depends(writer)], body: Annotated[dict, json_body(None)]):
         return {"fields": len(body)}
 
     @app.get("/plain", dependencies=[Depends(reader)])
@@ -75,17 +78,15 @@ def small_app(**options) -> FastAPI:
         return {"bytes": sum([len(piece) async for piece in request.stream()])}
 
     @app.post("/work")
-    async def work(body: Annotated[dict, Body()]):
-        return await service.workers.run(loop, service.seen, body.get("seconds", 60))
+    async def work(body: Annotated[dict, json_body(None)]):
+        return await service.searches.run(loop, service.seen, body.get("seconds", 60))
 
     @app.get("/work")
     async def work_without_body(seconds: float = 60):
-        return await service.workers.run(loop, service.seen, seconds)
+        return await service.searches.run(loop, service.seen, seconds)
 
     app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(TrustedHosts, settings=settings)
-    app.add_middleware(SecurityHeaders)
-    app.add_middleware(RequestLog, service=service)
+    app.add_middleware(Guard, service=service)
     return app
 
 
@@ -115,7 +116,7 @@ def serving(app: FastAPI, *, grace: int | None = None) -> Iterator[int]:
             log_config=None,
             access_log=False,
             server_header=False,
-            http=http_protocol(),
+            http="h11",
             timeout_graceful_shutdown=grace,
         )
         server = uvicorn.Server(config)

@@ -74,7 +74,7 @@ def test_the_model_and_the_reader_hear_that_nothing_relevant_was_found(client, m
 
 
 def test_an_answer_as_it_is_written(client):
-    found = client.post(f"{BASE}/ask", json={"query": QUESTION, "top_k": 2})
+    found = ask(client, stream=True)
     assert found.status_code == 200
     assert found.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert found.headers["cache-control"] == "no-store" and "content-length" not in found.headers
@@ -95,7 +95,9 @@ def test_it_really_comes_piece_by_piece(tmp_path):
         app = create_app(settings(tmp_path, server))
         with (
             serving(app) as port,
-            httpx.stream("POST", f"http://127.0.0.1:{port}{BASE}/ask", json={"query": QUESTION}) as response,
+            httpx.stream(
+                "POST", f"http://127.0.0.1:{port}{BASE}/ask", json={"query": QUESTION, "stream": True}
+            ) as response,
         ):
             lines = response.iter_lines()
             assert next(line for line in lines if "First" in line)
@@ -124,7 +126,7 @@ def test_a_client_that_leaves_ends_the_call(tmp_path):
                     connection.sendall((head + body).encode())
                     assert waiting.began.wait(30)
                 assert waiting.left.wait(30)  # the endpoint has been hung up on
-                until(lambda app=app: app.state.service.answer_workers.running == 0)
+                until(lambda app=app: app.state.service.answers.running == 0)
             waiting.go.set()
 
 
@@ -234,17 +236,23 @@ def test_time_runs_out(tmp_path):
 
 def test_answers_are_bounded_and_searches_do_not_wait_for_them(tmp_path):
     waiting = Waiting("First ")
-    with ChatServer(waiting) as server, asking(tmp_path, server, answers=1, queue=0, workers=1) as client:
+    with ChatServer(waiting) as server, asking(tmp_path, server, answers=1, workers=1) as client:
         one = threading.Thread(target=ask, args=(client,))
         one.start()
         assert waiting.began.wait(30)
+        service = client.app.state.service
+        others = [threading.Thread(target=ask, args=(client,)) for _ in range(4)]
+        for other in others:
+            other.start()
+        until(lambda: service.answers.waiting == 4)
         busy = ask(client)
         refused(busy, 429, "busy")
         assert "retry-after" in busy.headers
         assert client.post(f"{BASE}/retrieve", json={"query": QUESTION}).status_code == 200
-        assert "dartboard_answers_writing 1.0" in client.get("/metrics").text
+        assert 'dartboard_work_running{work="answers"} 1.0' in client.get("/metrics").text
         waiting.go.set()
-        one.join()
+        for asker in (one, *others):
+            asker.join()
 
 
 def test_answers_are_counted(tmp_path, model):
@@ -303,7 +311,7 @@ def test_a_question_is_split_into_parts(tmp_path, own_cache):
         assert [one["chunk_id"] for one in content["passages"]] == [
             one["chunk_id"] for one in together["results"]
         ]
-        told = events(client.post(f"{BASE}/ask", json={"query": QUESTION, "decompose": 2}).text)
+        told = events(ask(client, decompose=2, stream=True).text)
         assert [name for name, _ in told[:3]] == ["questions", "passages", "text"]
         assert [one["text"] for one in told[0][1]["questions"]] == [QUESTION, *PARTS]
         assert told[-1][1]["questions"] == told[0][1]["questions"]
@@ -320,7 +328,7 @@ def test_a_model_that_splits_nothing_loses_nothing(tmp_path, own_cache, caplog):
     with ModelServer(only_answers) as model, asking(tmp_path, model) as client:
         found = ask(client, decompose=4)
         assert found.status_code == 200 and found.json()["answered"] and found.json()["questions"] is None
-        told = [name for name, _ in events(client.post(f"{BASE}/ask", json={"query": QUESTION}).text)]
+        told = [name for name, _ in events(ask(client, stream=True).text)]
         assert told[0] == "passages"
     assert "openai:m gave no sub-questions" in caplog.text and MARK not in caplog.text
 

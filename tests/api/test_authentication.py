@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from dartboard.api.guards import authentication
+from dartboard.api import authentication
 from dartboard.api.keys import Keys
 from tests.api.small_app import BASE, small_app
 
@@ -88,50 +88,22 @@ def test_a_revoked_key_stops_at_once(keys):
     assert client.get("/read/a", headers=bearer(secret)).status_code == 401
 
 
-def test_limits_by_key_with_headers_on_every_answer(keys):
-    slow, free = keys.create("slow", ["read"], rate=0.001, burst=2), keys.create("free", ["read"])
+def test_limits_by_key(keys):
+    slow, free = keys.create("slow", ["read"], rate=0.001), keys.create("free", ["read"])
     client = client_of(keys)
-    for path, remaining in (("/read/a", "1"), ("/plain", "0")):
-        answer = client.get(path, headers=bearer(slow))
-        assert answer.status_code == 200 and answer.headers["ratelimit-remaining"] == remaining
-        assert answer.headers["ratelimit-policy"] == "2;w=2000"
+    assert client.get("/read/a", headers=bearer(slow)).status_code == 200
     refused = client.get("/read/a", headers=bearer(slow))
     assert refused.status_code == 429 and refused.json()["code"] == "rate_limited"
     assert 1 <= int(refused.headers["retry-after"]) <= 1000
-    assert refused.headers.get_list("ratelimit-limit") == ["2"]
-    assert client.get("/read/a", headers=bearer(free)).status_code == 200
+    assert [client.get("/read/a", headers=bearer(free)).status_code for _ in range(50)] == [200] * 50
     assert 'dartboard_rejected_total{reason="rate_limited"} 1.0' in metrics_of(client)
 
 
-def test_limits_are_on_unless_switched_off(keys):
-    secret = keys.create("page", ["read"])
-    assert client_of(keys).get("/read/a", headers=bearer(secret)).headers["ratelimit-policy"] == "1000;w=1"
-    assert client_of().get("/read/a").headers["ratelimit-remaining"] == "999"
-    assert "ratelimit-limit" not in client_of(rate=0.0).get("/read/a").headers
-
-
-@pytest.mark.parametrize(
-    ("of_the_key", "of_the_service", "policy"),
-    [
-        ({"rate": 5.0}, {}, "5;w=1"),
-        ({"rate": 5.0}, {"burst": 300}, "5;w=1"),
-        ({"rate": 0.25}, {}, "1;w=4"),
-        ({"rate": 5.0, "burst": 20}, {}, "20;w=4"),
-        ({"burst": 20}, {"rate": 10.0}, "20;w=2"),
-        ({}, {"rate": 10.0}, "10;w=1"),
-        ({}, {"rate": 10.0, "burst": 40}, "40;w=4"),
-    ],
-)
-def test_a_burst_belongs_to_its_rate(keys, of_the_key, of_the_service, policy):
-    secret = keys.create("page", ["read"], **of_the_key)
-    answer = client_of(keys, **of_the_service).get("/read/a", headers=bearer(secret))
-    assert answer.headers["ratelimit-policy"] == policy
-
-
-def test_without_keys_the_limit_is_by_address():
-    client = client_of(rate=0.001, burst=1)
-    assert client.get("/read/a").status_code == 200
-    assert client.get("/read/a").status_code == 429
+def test_without_keys_the_limit_is_by_address_and_of_several_processes_a_share():
+    for options, allowed in (({"rate": 0.001}, 1), ({"rate": 4, "processes": 2}, 2)):
+        client = client_of(**options)
+        codes = [client.get("/read/a").status_code for _ in range(allowed + 1)]
+        assert codes == [200] * allowed + [429]
 
 
 def test_many_wrong_keys_are_slowed_down_and_a_right_one_is_not(keys):

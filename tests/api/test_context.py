@@ -76,12 +76,10 @@ def test_options_of_a_search_hold(client):
 @pytest.mark.parametrize(
     ("wrong", "field", "message"),
     [
-        ({"token_budget": 3}, "token_budget", "too small: the shortest of 100 candidates has"),
         ({"token_budget": 0}, "token_budget", "greater than or equal to 1"),
-        ({"offset": 5}, "offset", "should be 0"),
+        ({"offset": 5}, "offset", "no such field"),
         ({"order": "best"}, "order", "'gain', 'source' or 'ends'"),
         ({"format": "html"}, "format", "'markdown', 'xml' or 'json'"),
-        ({"k": 5}, "k", "did you mean top_k?"),
         ({"tokenizer": "gpt-4o"}, "tokenizer", "no such field"),
         ({"query": "tea " * 600}, "query", "limited to 512 tokens"),
         ({"query": " "}, "query", "is empty"),

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from dartboard.api.app import create_app
-from dartboard.api.guards.security_headers import CONTENT_SECURITY_POLICY
+from dartboard.api.middleware import CONTENT_SECURITY_POLICY
 from dartboard.api.settings import ServiceSettings
 from tests.llm.chat_server import ModelServer
 from tools.pages import settings
@@ -173,7 +173,7 @@ def test_the_table_of_settings_is_the_codes():
 
 def _shown(name, default) -> str:
     if name == "workers":
-        return "eight times the processors, 4 to 32"
+        return "four times the processors, 4 to 32"
     if default in (None, (), "") or default is MISSING:
         return ""
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"

@@ -83,7 +83,7 @@ def test_a_job_takes_over_where_a_request_may_not_take_so_long(tmp_path):
         ({"name": "../../etc/passwd"}, 404, "no such data set"),
         ({"name": ""}, 422, "dataset_name"),
         ({"metrics": ["nothing"]}, 422, "unknown measure"),
-        ({"metrics": ["ndcg@0"]}, 422, "metrics"),
+        ({"metrics": ["ndcg@0"]}, 422, "ndcg@0"),
         ({"metrics": ["ndcg@300"]}, 422, "triage_k"),
         ({"metrics": []}, 422, "metrics"),
         ({"metrics": ["answer"]}, 422, "dartboard eval --answers MODEL"),

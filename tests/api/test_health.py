@@ -1,8 +1,5 @@
 """Signs of life, what is served, the pages, and what a browser on another site may do."""
 
-import orjson
-
-from dartboard.api.json_body import json_response
 from dartboard.version import __version__
 from tests.api.core_app import BASE, refused, retrieve, running
 from tests.api.pages_app import keys_of
@@ -27,7 +24,7 @@ def test_health_as_the_specification_has_it(tmp_path):
 def test_probes_may_ask_for_the_head_alone(tmp_path):
     path, headers = keys_of(tmp_path)
     with running(tmp_path, keys=path, demo=False) as client:
-        for place in ("/healthz", "/readyz", "/metrics"):
+        for place in ("/healthz", "/readyz", "/metrics", f"{BASE}/health"):
             answer = client.head(place, headers=headers["reader"])
             assert (answer.status_code, answer.content) == (200, b""), place
             assert (
@@ -89,10 +86,6 @@ def test_other_sites_may_call_only_where_that_is_configured(tmp_path):
         assert allowed.headers["access-control-allow-origin"] == "https://search.example.org"
         other = client.options(f"{BASE}/retrieve", headers=asked | {"origin": "https://evil.example"})
         assert "access-control-allow-origin" not in other.headers
-
-
-def test_json_out():
-    assert orjson.loads(json_response({"a": float("nan"), "b": [1.5]}).body) == {"a": None, "b": [1.5]}
 
 
 def test_nothing_is_served_when_it_has_stopped(tmp_path):

@@ -1,26 +1,26 @@
 """Long tasks: one at a time, bounded, with progress, stopped when asked."""
 
+import asyncio
 import threading
 
 import pytest
 
 from dartboard.api.errors import Busy, NotFound
-from dartboard.api.job_queue import JobQueue
+from dartboard.api.jobs import Jobs
 from dartboard.api.keys import Keys
 from dartboard.api.metrics import Metrics
-from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import check
 from dartboard.errors import InvalidInputError
 from tests.api.core_app import BASE, refused, running
-from tests.api.pages_app import keys_of
-from tests.api.small_app import until
+from tests.waiting import PATIENCE
+from tests.waiting import wait_until as until
 
 
 @pytest.fixture
 def jobs():
-    made = JobQueue(ServiceSettings(jobs=3), Metrics())
+    made = Jobs(3, Metrics())
     yield made
-    made.stop()
+    asyncio.run(made.stop(0.0))
 
 
 def until_stopped(progress):
@@ -39,43 +39,37 @@ def test_a_task_reports_and_ends(jobs):
         return {"found": 7}
 
     job = jobs.start("count", task)
-    assert not job.wait(0.05)  # timing: nothing may happen meanwhile
+    assert not job.ended.wait(0.05)  # timing: nothing may happen meanwhile
     go.set()
-    assert job.wait(60)
-    assert job.as_dict() == {
-        "id": job.id, "kind": "count", "state": "done", "done": 2, "total": 2, "message": "whole",
-        "created": job.created, "started": job.started, "finished": job.finished,
-        "result": {"found": 7}, "error": None,
-    }  # fmt: skip
+    assert job.ended.wait(60)
+    assert (job.state, job.done, job.total, job.message, job.result) == ("done", 2, 2, "whole", {"found": 7})
+    assert job.error is None and job.created <= job.started <= job.finished
     assert jobs.get(job.id) is job
     assert jobs.list() == [job]
 
 
-def test_failures_are_told_without_what_they_quote(jobs):
-    def quoting(progress):
-        raise InvalidInputError("no chunk 'secret' in the collection: check must_include")
+def test_failures_are_told(jobs):
+    def refused(progress):
+        raise InvalidInputError("no chunk 'a' in the collection", field="must_include")
 
     def unforeseen(progress):
         raise KeyError("secret")
 
-    for task, said in ((quoting, "no chunk …"), (unforeseen, "the task failed")):
-        job = jobs.start("fail", task)
-        assert job.wait(60)
-        assert job.state == "failed"
-        assert said in job.error
-        assert "secret" not in str(job.as_dict())
-    assert job.problem.status == 500
+    first, second = jobs.start("a", refused), jobs.start("b", unforeseen)
+    assert first.ended.wait(PATIENCE) and second.ended.wait(PATIENCE)
+    assert (first.state, first.problem.status, second.state) == ("failed", 422, "failed")
+    assert "'a'" in first.error and "secret" not in second.error
 
 
 def test_cancelling_what_runs_and_what_waits(jobs):
     running_job, waiting = jobs.start("a", until_stopped), jobs.start("b", until_stopped)
     assert jobs.cancel(waiting.id).state == "cancelled"
     jobs.cancel(running_job.id)
-    assert running_job.wait(60)
+    assert running_job.ended.wait(60)
     assert running_job.state == "cancelled"
     assert running_job.error is None
     after = jobs.start("c", lambda progress: {})
-    assert after.wait(60)
+    assert after.ended.wait(60)
     assert after.state == "done"
     assert jobs.cancel(after.id).state == "done"
 
@@ -87,7 +81,7 @@ def test_progress_stops_a_cancelled_task(jobs):
 
     job = jobs.start("a", lambda progress: task(lambda done, total: progress(done, total, "")))
     jobs.cancel(job.id)
-    assert job.wait(60)
+    assert job.ended.wait(60)
     assert job.state == "cancelled"
 
 
@@ -102,45 +96,8 @@ def test_only_so_many_are_kept(jobs):
     assert jobs.list()[0] is new
 
 
-def test_one_kind_cannot_keep_the_others_out(jobs):
-    go = threading.Event()
-
-    def waiting(progress):
-        go.wait(60)
-        return {}
-
-    evaluations = [jobs.start("evaluate", waiting) for _ in range(2)]
-    with pytest.raises(Busy):
-        jobs.start("evaluate", waiting)
-    upload = jobs.start("index", waiting)
-    go.set()
-    assert all(job.wait(60) for job in (*evaluations, upload))
-    assert evaluations[0].started <= upload.started <= evaluations[1].started  # kinds take turns
-    assert jobs.start("evaluate", waiting).wait(60)
-
-
-def test_a_reader_cannot_block_the_uploads_of_a_writer(tmp_path):
-    path, who = keys_of(tmp_path)
-    body = {"dataset_name": "synthetic_clustered", "background": True}
-    with running(tmp_path, keys=path, jobs=4) as client:
-        service = client.app.state.service
-        assert client.put(f"{BASE}/collections/notes", headers=who["writer"]).status_code == 201
-        hold = threading.Event()
-        service.jobs.start("other", lambda progress: {"held": hold.wait(60)})
-        codes = [
-            client.post(f"{BASE}/evaluate", json=body, headers=who["reader"]).status_code for _ in range(5)
-        ]
-        assert codes == [202, 202, 202, 429, 429]
-        hold.set()
-        until(lambda: any(job.kind == "other" and job.ended.is_set() for job in service.jobs.list()))
-        files = [("files", ("a.txt", b"words", "text/plain"))]
-        answer = client.post(f"{BASE}/collections/notes/files", files=files, headers=who["writer"])
-        assert answer.status_code == 202
-        service.jobs.hurry()
-
-
 def test_the_running_job_gets_what_is_left_of_the_grace(caplog):
-    made, go = JobQueue(ServiceSettings(), Metrics()), threading.Event()
+    made, go = Jobs(16, Metrics()), threading.Event()
 
     def task(progress):
         go.wait(60)
@@ -149,29 +106,19 @@ def test_the_running_job_gets_what_is_left_of_the_grace(caplog):
 
     first, second = made.start("a", task), made.start("b", task)
     until(lambda: first.state == "running")
-    made.close()
     threading.Timer(0.2, go.set).start()
-    made.stop(20.0)
+    asyncio.run(made.stop(PATIENCE))
     assert (first.state, first.result, second.state) == ("done", {"found": 7}, "cancelled")
     assert [second.id in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_job_that_outlasts_the_grace_is_named_in_the_log(caplog):
-    made = JobQueue(ServiceSettings(), Metrics())
+    made = Jobs(16, Metrics())
     job = made.start("a", until_stopped)
     until(lambda: job.done == 1)
-    made.stop(0.05)
+    asyncio.run(made.stop(0.05))
     assert job.state == "cancelled"
     assert f"job {job.id} (a) is dropped at 1 of 10" in caplog.text
-
-
-def test_who_tells_twice_does_not_wait():
-    made = JobQueue(ServiceSettings(), Metrics())
-    job = made.start("a", until_stopped)
-    until(lambda: job.done == 1)
-    threading.Timer(0.1, made.hurry).start()
-    made.stop(3600.0)
-    assert job.state == "cancelled"
 
 
 def test_an_upload_is_indexed_although_the_service_stops(tmp_path):
@@ -186,9 +133,9 @@ def test_an_upload_is_indexed_although_the_service_stops(tmp_path):
 
 
 def test_stopping_ends_everything():
-    made = JobQueue(ServiceSettings(), Metrics())
+    made = Jobs(16, Metrics())
     first, second = made.start("a", until_stopped), made.start("b", until_stopped)
-    made.stop()
+    asyncio.run(made.stop(0.0))
     assert (first.state, second.state) == ("cancelled", "cancelled")
     with pytest.raises(Busy):
         made.start("c", until_stopped)

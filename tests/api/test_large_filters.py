@@ -41,7 +41,7 @@ IDS = [f"id {number}" for number in range(10_000)]
 )
 def test_too_large_filters_are_refused(client, where, said):
     problem = refused(retrieve(client, filter=where), 422, said)
-    assert [error["field"] for error in problem["errors"]] == ["filter"]
+    assert [error["field"] for error in problem["errors"]] == ["where"]
     refused(client.post(f"{BASE}/explore", json={"query": "a", "filter": where}), 422, said)
 
 
@@ -87,7 +87,7 @@ def test_a_slow_filter_ends_with_its_request(tmp_path, slowly, monkeypatch):
         rows = client.app.state.service.engines.get("demo").collection.count()
         client.app.state.service.engines.get("demo").search("warm up")
         refused(retrieve(client, filter=SLOW), 504)
-        workers = client.app.state.service.workers
+        workers = client.app.state.service.searches
         until(lambda: workers.running == 0)
         assert 0 < len(slowly) < rows
         assert ids(retrieve(client, filter='theme = "slow handlers"', top_k=1))

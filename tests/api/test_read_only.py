@@ -10,9 +10,7 @@ REFUSED = [
     ("PUT", "/api/dartboard/collections/new", {}),
     ("DELETE", "/api/dartboard/collections/default", None),
     ("POST", "/api/dartboard/collections/default/documents", {"documents": []}),
-    ("POST", "/api/dartboard/cases", {}),
-    ("POST", "/api/dartboard/evaluate", {"dataset_name": "synthetic_clustered"}),
-    ("POST", "/api/dartboard/collections/default/duplicates", {}),
+    ("POST", "/api/dartboard/evaluate", {"dataset_name": "synthetic_clustered", "background": True}),
 ]
 
 
@@ -23,7 +21,7 @@ def client(tmp_path):
     with Engine.open(store) as engine:
         index_paths(engine, tmp_path / "cats.md")
     settings = ServiceSettings(
-        store=store, home=tmp_path / "home", demo=False, processes=2, rate=5, burst=3, hosts=("testserver",)
+        store=store, home=tmp_path / "home", demo=False, processes=2, hosts=("testserver",)
     )
     with TestClient(create_app(settings)) as client:
         yield client
@@ -45,12 +43,16 @@ def test_searches_and_sees_what_others_write(client, tmp_path):
 def test_changes_and_tasks_are_refused(client, tmp_path, method, path, body):
     refused = client.request(method, path, json=body)
     assert (refused.status_code, refused.json()["code"]) == (409, "read_only"), refused.text
-    assert "start the service with one process" in refused.json()["detail"]
     assert not (tmp_path / "home").exists()
 
 
-def test_a_process_allows_its_share_of_the_rate(client):
-    statuses = [client.get("/api/dartboard/health").status_code for _ in range(3)]
-    assert (
-        statuses[:2] == [200, 200] and client.get("/api/dartboard/health").headers["RateLimit-Limit"] == "2"
-    )
+def test_what_changes_no_index_is_done(client, tmp_path):
+    base = "/api/dartboard"
+    [collection] = client.get(f"{base}/collections").json()["collections"]
+    assert collection["writable"] is False
+    chunk = client.post(f"{base}/retrieve", json={"query": "cats"}).json()["results"][0]["chunk_id"]
+    case = {"name": "mine", "query": "where do cats sleep?", "relevant": [chunk]}
+    assert client.post(f"{base}/cases", json=case).status_code == 201
+    measured = client.post(f"{base}/evaluate", json={"dataset_name": "synthetic_clustered"})
+    assert measured.json()["num_queries"] == 20, measured.text
+    assert client.post(f"{base}/collections/default/duplicates", json={}).json()["chunks"] == 1

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dartboard.api.endpoints import uploads as uploads_module
-from dartboard.api.multipart import UniqueNames, safe_name
+from dartboard.api.multipart import safe_name, unique_name
 from dartboard.ingest import pdf
 from tests.api.pages_app import BASE, finished, keys_of, running
 from tests.api.small_app import until
@@ -84,8 +84,8 @@ def test_no_name_leads_elsewhere(name):
     st.lists(st.sampled_from(["a", "A", "a/b", "a/B.txt", "a/b/c", "b.txt", "B.TXT", "a (2)", "b (2).txt"]))
 )
 def test_names_are_kept_apart(names):
-    distinct = UniqueNames()
-    taken = [distinct.take(name) for name in names]
+    known: set[str] = set()
+    taken = [unique_name(name, known) for name in names]
     folded = [name.casefold() for name in taken]
     assert len(set(folded)) == len(folded)
     folders = {
@@ -293,19 +293,6 @@ def test_cancelling_ends_a_long_file_between_two_pages(client, monkeypatch):
     assert finished(client, long)["state"] == "cancelled"
     assert finished(client, after)["state"] == "done"
     assert (len(read), sources(client)) == (1, ["after.txt"])
-
-
-def test_uploads_wait_for_another_writer_and_do_not_pile_up(tmp_path):
-    with running(tmp_path, jobs=1) as client:
-        service = client.app.state.service
-        with service.write_lock.held():
-            first = client.post(UPLOAD, files=parts(("a.txt", b"words"))).json()
-            job = service.jobs.get(first["job_id"])
-            until(lambda: job.message == "waiting for its turn to write")
-            busy = client.post(UPLOAD, files=parts(("b.txt", b"words")))
-            assert busy.status_code == 429 and busy.headers["retry-after"]
-        assert finished(client, first)["state"] == "done"
-        assert client.post(UPLOAD, files=parts(("b.txt", b"words"))).status_code == 202
 
 
 def test_what_a_crash_left_behind_goes_after_a_day(client, tmp_path):

@@ -79,7 +79,7 @@ def test_finishes_what_is_running(server):
 
     def at_work():
         assert asking.is_alive(), "answered before anybody saw it"
-        return b"\ndartboard_workers_busy 0.0\n" not in get(f"{address}/metrics")[1]
+        return b'dartboard_work_running{work="pairs"} 1.0' in get(f"{address}/metrics")[1]
 
     wait_until(at_work)
     process.send_signal(signal.SIGINT)
@@ -117,7 +117,7 @@ def test_a_store_that_is_none_is_said_at_once(capsys, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [(["--timeout", "0"], "timeout"), (["--max-k", "0"], "k must be"), (["--port", "70000"], "port")],
+    [(["--timeout", "0"], "timeout"), (["--timeout", "inf"], "timeout"), (["--port", "70000"], "port")],
 )
 def test_bad_settings(capsys, tmp_path, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)
@@ -168,7 +168,7 @@ def test_a_signal_ends_it_and_signals_are_as_before(tmp_path, monkeypatch, logge
     before = signal.getsignal(signal.SIGTERM)
     helper = threading.Thread(target=ask_and_stop)
     helper.start()
-    assert main(["serve", "--port", "0", "--max-k", "7"]) == 0
+    assert main(["serve", "--port", "0"]) == 0
     helper.join()
     assert b'"healthy"' in seen[0]
     assert signal.getsignal(signal.SIGTERM) == before

@@ -21,7 +21,7 @@ def pages() -> dict[str, str]:
     from dartboard.api import ServiceSettings, create_app
 
     document = create_app(ServiceSettings(workers=2)).openapi()
-    parts = [_START, _overview(document), *_operations(document), _refusals(document), *_shapes(document)]
+    parts = [_START, _overview(document), *_operations(document), _REFUSALS, *_shapes(document)]
     return {PATH: "\n".join(parts)}
 
 
@@ -53,7 +53,7 @@ def _operations(document: Schema) -> Iterator[str]:
         for media, content in operation.get("requestBody", {}).get("content", {}).items():
             yield f"Takes {kind(content.get('schema', {}))} as `{media}`.\n"
         for status, answer in operation["responses"].items():
-            if not status.startswith(("4", "5")):
+            if status != "default":
                 yield _answer(status, answer)
 
 
@@ -64,15 +64,12 @@ def _answer(status: str, answer: Schema) -> str:
     return f"Returns {status}: {said}.\n"
 
 
-def _refusals(document: Schema) -> str:
-    lines = ["## Errors { #refusals }", "", "Errors are"]
-    lines[-1] += " [`Problem`](#schema-problem) as `application/problem+json`.\n"
-    lines += ["| status | when |", "|---|---|"]
-    _, _, operation = next(operations(document))
-    for status, answer in sorted(operation["responses"].items()):
-        if status.startswith(("4", "5")):
-            lines.append(f"| {status} | {_cell(answer['description'])} |")
-    return "\n".join(lines) + "\n"
+_REFUSALS = """\
+## Errors { #refusals }
+
+Errors are [`Problem`](#schema-problem) as `application/problem+json`;
+[The service](../api.md#errors) says which status means what.
+"""
 
 
 def _shapes(document: Schema) -> Iterator[str]:

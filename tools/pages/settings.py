@@ -70,7 +70,7 @@ def _table(owner: Any, prefix: str, meaning: Any) -> str:
 
 def _default(field: Any) -> str:
     if field.name == "workers":
-        return "eight times the processors, 4 to 32"
+        return "four times the processors, 4 to 32"
     value = None if field.default is MISSING else field.default
     if value in (None, (), ""):
         return ""

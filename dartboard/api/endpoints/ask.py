@@ -6,30 +6,25 @@ Of an error, the log gets a word and a status; what the model's endpoint says ma
 import logging
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
-from pydantic import Field
-from starlette.responses import Response
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 
 from dartboard.answering import AnswerError, AnswerModel, AnswerStream, decomposed, numbered
 from dartboard.answering.decomposition import MOST_PARTS
+from dartboard.api.authentication import READ
 from dartboard.api.endpoints.retrieve import FoundRelevance, QuestionCoverage, search
-from dartboard.api.errors import ApiError, Invalid, Unavailable
-from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
-from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, json_response
-from dartboard.api.schemas import Passage, ResponseModel
-from dartboard.api.search_request import Query, SearchRequest, check_query
+from dartboard.api.errors import ApiError, Unavailable
+from dartboard.api.events import MEDIA_TYPE, SendEvent, streamed
+from dartboard.api.schemas import Passage, Query, SearchRequest, json_body
 from dartboard.api.service import Service, ServiceDep
 from dartboard.embeddings.texts import count_tokens
 from dartboard.engine import Engine
-from dartboard.errors import ConfigError, DeadlineError
+from dartboard.errors import DeadlineError
 from dartboard.search_options import SearchOptions
 
 logger = logging.getLogger(__name__)
-
-_TEXT = "Handlers that wait for something slow hold everything up [1]. Adding consumers moves partitions [2]."
 
 
 class AskRequest(SearchRequest):
@@ -37,116 +32,71 @@ class AskRequest(SearchRequest):
 
     query: Query
     stream: bool = Field(
-        True,
-        description="Whether the answer comes as server-sent events as it is written, or as JSON at its end.",
-        examples=[False],
+        False, description="Whether the answer comes as server-sent events as it is written, or as JSON."
     )
     decompose: int = Field(
         0,
         ge=0,
         le=MOST_PARTS,
         description="Let the language model split the question into at most so many parts, which are "
-        "searched for together, as those in `also` are; 0 does not. Where the model gives none, the question "
-        "is searched for as it is. Not with `weights`.",
-        examples=[4],
+        "searched for together, as those in `also` are. Not with `weights`.",
     )
 
 
 class NumberedPassage(Passage):
     """What a number in brackets stands for."""
 
-    number: int = Field(description="The number, from 1.", examples=[1])
+    number: int
 
 
-class UnknownCitation(ResponseModel):
+class UnknownCitation(BaseModel):
     """A number that the answer cites and that stands for no passage: what it says there rests on nothing."""
 
-    number: int = Field(description="The number.", examples=[1])
-    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[56])
-    end: int = Field(description="Where it ends.", examples=[59])
+    number: int
+    start: int = Field(description="Where the bracket begins in the answer, in characters.")
+    end: int
 
 
 class CitedPassage(UnknownCitation):
     """A citation that the answer makes."""
 
-    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
+    chunk_id: str
 
 
-class UsedTokens(ResponseModel):
-    """What the model read and wrote."""
+class UsedTokens(BaseModel):
+    """What the model read and wrote; `counted` by its endpoint, else estimated."""
 
-    input: int = Field(description="Tokens of the prompt.", examples=[812])
-    output: int = Field(description="Tokens of what was written, thoughts included.", examples=[64])
-    counted: bool = Field(
-        description="Whether the endpoint counted them; else they are estimated.", examples=[True]
-    )
+    input: int
+    output: int
+    counted: bool
 
 
-class AskResponse(ResponseModel):
+class AskResponse(BaseModel):
     """An answer, with the passages that it was written over and the citations that it makes."""
 
-    question: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
-    answer: str = Field(description="What the model wrote, as plain text.", examples=[_TEXT])
+    question: str
+    answer: str
     answered: bool = Field(
-        description="Whether it is an answer; false where it says that the passages do not tell, or where "
-        "nothing was found and nobody was asked.",
-        examples=[True],
+        description="False where it says that the passages do not tell, or nobody was asked."
     )
-    citations: list[CitedPassage] = Field(
-        description="Every citation of a passage, in the order of the text.",
-    )
-    unknown_citations: list[UnknownCitation] = Field(
-        description="Numbers that are cited and stand for no passage.", examples=[[]]
-    )
-    cited: list[int] = Field(
-        description="The passages that are cited, each once, in the order of their first citation.",
-        examples=[[1, 2]],
-    )
-    passages: list[NumberedPassage] = Field(description="All passages that the model was given.")
-    model: str = Field(description="Who wrote it.", examples=["openai:llama3.1"])
-    prompt_version: str = Field(description="How it was asked.", examples=["cited-1"])
-    finish_reason: str = Field(
-        description="Why the answer ended: `stop`, `length`, another word of the model's, or `no_passages`.",
-        examples=["stop"],
-    )
-    relevance: FoundRelevance = Field(
-        description="Whether anything relevant was found; the model is told where not."
-    )
-    questions: list[QuestionCoverage] | None = Field(
-        None,
-        description="With `also` or `decompose`: `query` and the others, and how far each is covered; null "
-        "where there is one question.",
-        examples=[
-            [
-                {"text": "Why are our consumers falling behind?", "weight": 0.5, "coverage": 0.83},
-                {"text": "How do I add consumers?", "weight": 0.5, "coverage": 0.71},
-            ]
-        ],
-    )
-    tokens: UsedTokens = Field(description="What the model read and wrote.")
-    seconds: dict[str, float] = Field(
-        description="`decompose` (if asked for), `search`, `first` (until the first words) and `total`.",
-        examples=[{"search": 0.012, "first": 0.31, "total": 1.9}],
-    )
+    citations: list[CitedPassage]
+    unknown_citations: list[UnknownCitation]
+    cited: list[int] = Field(description="The passages that are cited, in the order of their first citation.")
+    passages: list[NumberedPassage]
+    model: str
+    prompt_version: str
+    finish_reason: str = Field(description="`stop`, `length`, another word of the model's, or `no_passages`.")
+    relevance: FoundRelevance
+    questions: list[QuestionCoverage] | None
+    tokens: UsedTokens
+    seconds: dict[str, float] = Field(description="`decompose`, `search`, `first` (words) and `total`.")
 
 
-EVENTS: dict[str, Any] = {
-    "schema": {
-        "type": "object",
-        "description": "One event. `data` is JSON: of `questions`, if there are several, their coverage, of "
-        "`passages` the passages, of `text` more of the text, of `answer` an AskResponse, of `error` a "
-        "Problem.",
-        "properties": {
-            "event": {"type": "string", "enum": ["questions", "passages", "text", "answer", "error"]},
-            "data": {"type": "string"},
-        },
-        "required": ["event", "data"],
-    },
-    "example": {"event": "text", "data": '{"text":"Handlers that wait"}'},
+_STREAM = {
+    "description": "JSON; or with `stream` the events `questions` (of several), `passages`, `text`, …, "
+    "`answer` (an AskResponse); an `error` (a Problem) in their place.",
+    "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
 }
-"""What a stream is made of, for the OpenAPI document."""
-
-
 _MESSAGES = {
     "failed": ("model_unavailable", "the language model cannot be reached or fails: try again later"),
     "limited": ("model_busy", "the language model has too many requests: try again later"),
@@ -170,22 +120,13 @@ class NotConfigured(ApiError):
     )
 
 
-router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute, dependencies=READ)
+router = APIRouter(prefix="/api/dartboard", tags=["ask"], dependencies=READ)
 
 
-@router.post(
-    "/ask",
-    operation_id="ask",
-    response_model=AskResponse,
-    responses={
-        200: {
-            "description": "The answer: JSON, or with `stream` the events `questions` (of several), "
-            "`passages`, `text`, …, `answer`; an `error` in their place is a problem as any other.",
-            "content": {MEDIA_TYPE: EVENTS},
-        }
-    },
-)
-async def ask(body: AskRequest, service: ServiceDep) -> Response:
+@router.post("/ask", operation_id="ask", response_model=AskResponse, responses={200: _STREAM})
+async def ask(
+    request: Request, service: ServiceDep, body: Annotated[AskRequest, json_body(AskRequest, line="answers")]
+) -> Any:
     """Answer a question from the passages that together say most about it, with citations.
 
     The language model is the one that the service was configured with; without one the answer is 501. It is
@@ -196,16 +137,17 @@ async def ask(body: AskRequest, service: ServiceDep) -> Response:
         raise NotConfigured
 
     async def run(send_event: SendEvent) -> dict[str, Any]:
-        return await service.answer_workers.run(_ask, service, model, body, send_event)
+        return await service.answers.run(_ask, service, model, body, send_event)
 
-    return await streamed(run) if body.stream else json_response(await run(lambda name, data: None))
+    if body.stream:
+        return await streamed(run, request.scope)
+    return await run(lambda name, data: None)
 
 
 def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:
     """The answer as plain data, sent piece by piece."""
-    options = body.search_options(service.settings)
     engine = service.engines.get(body.collection)
-    check_query(engine.model, body.query, service.settings, body.also)
+    options = body.options(service, engine, body.query)
     spent = {}
     if body.decompose:
         began = time.perf_counter()
@@ -248,8 +190,7 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
         raise
     made = asking.answer
     ended = "answered" if made.answered else "not_in_passages" if made.passages else "no_passages"
-    tokens = {"input": made.tokens.input, "output": made.tokens.output}
-    service.metrics.answer(ended, made.seconds, tokens)
+    service.metrics.answer(ended, made.seconds, {"input": made.tokens.input, "output": made.tokens.output})
     content = made.to_json()
     if not begun:
         begin()
@@ -261,13 +202,11 @@ def _with_parts(
     service: Service, engine: Engine, model: AnswerModel, body: AskRequest, options: SearchOptions
 ) -> SearchOptions:
     """The options with the parts of the question; of these, none is longer than a question may be here."""
-    try:
-        found, problem = decomposed(model, body.query, options, body.decompose)
-    except ConfigError as error:
-        raise Invalid(str(error), field="decompose") from None
+    found, problem = decomposed(model, body.query, options, body.decompose)
     if problem:  # its words are not logged: they may quote the question
         logger.warning("%s gave no sub-questions", model.name)
     given, parts = options.also, found.also[len(options.also) :]
-    tokens = count_tokens(engine.model, list(parts), most=service.settings.query_tokens)
-    fit = [part for part, size in zip(parts, tokens, strict=True) if size <= service.settings.query_tokens]
+    most = service.settings.query_tokens
+    tokens = count_tokens(engine.model, list(parts), most=most)
+    fit = [part for part, size in zip(parts, tokens, strict=True) if size <= most]
     return replace(found, also=(*given, *fit))

@@ -29,14 +29,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter
 from fastapi import Path as PathParameter
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
+from dartboard.api.authentication import READ, WRITE
 from dartboard.api.errors import Conflict, Invalid, NotFound
-from dartboard.api.guards.authentication import READ, WRITE
-from dartboard.api.json_body import JsonRoute
-from dartboard.api.schemas import CollectionName, Id, Listed, RequestModel, ResponseModel, Text, TextPattern
-from dartboard.api.service import ServiceDep, in_worker
+from dartboard.api.schemas import CollectionName, Id, Listed, RequestModel, Text, json_body
+from dartboard.api.service import ServiceDep, in_thread
 from dartboard.datasets.records import json_lines
 from dartboard.datasets.trec import read_qrels
 from dartboard.errors import DatasetError
@@ -57,103 +56,78 @@ def is_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and ".." not in name and not name.endswith((".", ".zip"))
 
 
-def _without_dots(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not is_name(name):
-        raise ValueError("a name has no two dots in a row, and does not end in a dot or .zip")
+        raise ValueError(
+            "should be 1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first, "
+            "and neither two dots in a row nor a dot or .zip at the end"
+        )
     return name
 
 
-CaseSetName = Annotated[
-    str,
-    TextPattern(
-        f"^{_NAME.pattern}$",
-        "should be 1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first",
-    ),
-    AfterValidator(_without_dots),
-]
+CaseSetName = Annotated[str, AfterValidator(_checked_name)]
 
 
 class CaseRequest(RequestModel):
     """A question, the passages that answer it, and those that were looked at."""
 
-    name: CaseSetName = Field(
-        description="The set that the case goes into, made with its first one; letters, digits, .-_.",
-        examples=["support"],
-    )
-    collection: CollectionName | None = Field(
-        None, description="Where the passages are; the default collection unless given.", examples=["demo"]
-    )
-    query: Text = Field(max_length=20_000, description="The question.", examples=["Why is my consumer slow?"])
+    name: CaseSetName = Field(description="The set that the case goes into, made with its first one.")
+    collection: CollectionName | None = Field(None, description="Where the passages are.")
+    query: Text = Field(max_length=20_000)
     relevant: Listed[Id] = Field(
-        min_length=1,
-        max_length=1000,
-        description="Chunks that answer it, marked by a person.",
-        examples=[["slow-01"]],
+        min_length=1, max_length=1000, description="Chunks that answer it, marked by a person."
     )
     candidates: Listed[Id] = Field(
-        [],
-        max_length=10_000,
-        description="All chunks that were shown: with the relevant ones they are the corpus to search.",
-        examples=[["slow-01", "slow-02", "rebalance-01"]],
+        [], max_length=10_000, description="All chunks that were shown: with the relevant ones the corpus."
     )
 
 
-class CaseSaved(ResponseModel):
-    """Where a case went."""
+class CaseSaved(BaseModel):
+    """Where a case went. The same question has the same id."""
 
-    name: str = Field(description="The set.", examples=["support"])
-    query_id: str = Field(
-        description="The case; the same question has the same id.", examples=["q-1f0c9a7b3d5e"]
-    )
-    replaced: bool = Field(description="Whether the question was there already.", examples=[False])
-    relevant: int = Field(description="Passages marked.", examples=[1])
-    queries: int = Field(description="Cases in the set now.", examples=[8])
-    passages: int = Field(description="Passages in the set now.", examples=[412])
+    name: str
+    query_id: str
+    replaced: bool = Field(description="Whether the question was there already.")
+    relevant: int
+    queries: int = Field(description="Cases in the set now.")
+    passages: int = Field(description="Passages in the set now.")
 
 
-class SavedCase(ResponseModel):
-    """One case of a set."""
+class SavedCase(BaseModel):
+    """One case of a set; `candidates` counts the chunks that were looked at."""
 
-    query_id: str = Field(description="Its id.", examples=["q-1f0c9a7b3d5e"])
-    query: str = Field(description="The question.", examples=["Why is my consumer slow?"])
-    relevant: list[str] = Field(description="Chunks marked as answers.", examples=[["slow-01"]])
-    candidates: int = Field(description="Chunks that were looked at.", examples=[100])
+    query_id: str
+    query: str
+    relevant: list[str]
+    candidates: int
 
 
-class CaseSet(ResponseModel):
+class CaseSet(BaseModel):
     """A set of cases: a data set that ``dartboard eval`` reads."""
 
-    name: str = Field(description="Its name, also as a data set.", examples=["support"])
-    collection: str = Field(description="Where its passages come from.", examples=["demo"])
-    passages: int = Field(description="Passages in its corpus.", examples=[412])
-    updated: float = Field(
-        description="When it last changed, in seconds since 1970.", examples=[1763265600.0]
-    )
-    cases: list[SavedCase] = Field(description="In the order in which they were first saved.")
-    problem: str | None = Field(
-        None,
-        description="Why it cannot be read, where it cannot.",
-        examples=[None, "queries.jsonl, line 3: not JSON"],
-    )
+    name: str
+    collection: str
+    passages: int
+    updated: float = Field(description="When it last changed, in seconds since 1970.")
+    cases: list[SavedCase]
+    problem: str | None = Field(None, description="Why it cannot be read, where it cannot.")
 
 
-class CaseList(ResponseModel):
-    """The sets that are there."""
+class CaseList(BaseModel):
+    """The sets that are there, by name."""
 
-    sets: list[CaseSet] = Field(
-        description="By name.",
-    )
+    sets: list[CaseSet]
 
 
-router = APIRouter(prefix="/api/dartboard", tags=["cases"], route_class=JsonRoute)
+router = APIRouter(prefix="/api/dartboard", tags=["cases"])
 
-Name = Annotated[str, PathParameter(description="The set's name.", examples=["my-cases"])]
-QueryId = Annotated[str, PathParameter(description="The question's id in the set.", examples=["q1"])]
+Name = Annotated[str, PathParameter(description="The set's name.")]
+QueryId = Annotated[str, PathParameter(description="The question's id in the set.")]
 
 
 @router.post("/cases", operation_id="save_case", status_code=201, dependencies=WRITE)
-@in_worker
-def save(body: CaseRequest, service: ServiceDep) -> CaseSaved:
+@in_thread
+def save(service: ServiceDep, body: Annotated[CaseRequest, json_body(CaseRequest)]) -> CaseSaved:
     """Keep a question with its marked passages as an evaluation case.
 
     The set is a BEIR folder that `dartboard eval --dataset NAME --data HOME/cases` reads. The same question
@@ -185,7 +159,7 @@ def save(body: CaseRequest, service: ServiceDep) -> CaseSaved:
 
 
 @router.get("/cases", operation_id="list_cases", dependencies=READ)
-@in_worker
+@in_thread
 def listed(service: ServiceDep) -> CaseList:
     """The sets of saved cases."""
     sets = CaseSets(service.settings.home)
@@ -199,7 +173,7 @@ def listed(service: ServiceDep) -> CaseList:
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "A BEIR folder."}},
 )
-@in_worker
+@in_thread
 def download(name: Name, service: ServiceDep) -> Response:
     """A set as a ZIP file: unpack it into the folder of data sets, and `dartboard eval` finds it."""
     content = CaseSets(service.settings.home).packed(name)
@@ -208,7 +182,7 @@ def download(name: Name, service: ServiceDep) -> Response:
 
 
 @router.delete("/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=WRITE)
-@in_worker
+@in_thread
 def delete(name: Name, query_id: QueryId, service: ServiceDep) -> None:
     """Take a case out of its set, with the passages that only it looked at."""
     CaseSets(service.settings.home).delete(name, query_id)

@@ -1,36 +1,29 @@
-"""``POST /evaluate``: how good is a configuration on a data set whose answers are known.
-
-It always runs as a job. The request waits for it almost as long as a request may take, and then hands over
-to the job's address.
+"""``POST /evaluate``: how good is a configuration on a data set whose answers are known; ``/datasets``: what
+there is to measure with; ``/questions``: what to ask the demo corpus.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Request
-from pydantic import Field
-from starlette.responses import Response
+from fastapi import APIRouter, Depends
+from pydantic import AliasChoices, BaseModel, Field
 
-from dartboard.api.endpoints.admin import JobStarted
-from dartboard.api.endpoints.datasets import roots_by_name
-from dartboard.api.errors import Invalid, NotFound, Unavailable
-from dartboard.api.guards.authentication import reader
-from dartboard.api.job_queue import Job, Progress
-from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
-from dartboard.api.keys import Key
-from dartboard.api.schemas import Listed, RequestModel, ResponseModel, Sigma, TextPattern
-from dartboard.api.search_request import Count, Reranker, at_most
-from dartboard.api.service import Service, ServiceDep
+from dartboard.api.authentication import READ
+from dartboard.api.endpoints.admin import TAKES_LONGER, JobOrAnswer
+from dartboard.api.endpoints.retrieve import elapsed_ms
+from dartboard.api.errors import Invalid, NotFound
+from dartboard.api.jobs import Progress
+from dartboard.api.schemas import Count, Listed, RequestModel, Sigma, at_most, json_body
+from dartboard.api.service import Service, ServiceDep, in_thread
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
-from dartboard.datasets import load_dataset
-from dartboard.datasets.catalogue import ALIASES, list_datasets
+from dartboard.datasets import demo, load_dataset
+from dartboard.datasets.catalogue import ALIASES, data_root, find_datasets, list_datasets
 from dartboard.embeddings.base import PairScorer
-from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
 from dartboard.evaluation.baselines import KnownVector, SelectionSystem
 from dartboard.evaluation.measures import MEASURES, NEEDS_A_MODEL, available, headline_measure, with_distinct
@@ -41,182 +34,188 @@ from dartboard.evaluation.runner import answer as answered
 from dartboard.selection import Dartboard
 from dartboard.selection.kernel import Auto
 
-_METRIC = r"^[a-z_0-9]+(@[1-9][0-9]{0,2})?$"
 _SYSTEM = (
     r"^(quick|cosine|random|oracle|dense|bm25|colbert|hybrid|rrf"
     r"|pyversity-(dpp|cover)|(mmr|dedup)-[0-9]*\.?[0-9]+"
     r"|dartboard(-hybrid|-crossencoder|-[0-9]*\.?[0-9]+)?)$"
 )
-MetricName = Annotated[
-    str,
-    Field(max_length=40),
-    TextPattern(_METRIC, "should be a measure such as ndcg or ndcg@10"),
-]
-SystemName = Annotated[
-    str,
-    Field(max_length=40),
-    TextPattern(
-        _SYSTEM,
-        "should be a system such as cosine, mmr-0.7, dedup-0.90, dartboard, dartboard-0.09, dense, bm25, "
-        "colbert, hybrid, rrf, random or oracle",
-    ),
-]
+"""No request names a file or a model: of all systems, those with a path are left out."""
+ShortName = Annotated[str, Field(min_length=1, max_length=40)]
+SystemName = Annotated[str, Field(max_length=40, pattern=_SYSTEM)]
 
 
 class EvaluateConfig(RequestModel):
     """What is evaluated."""
 
     sigma: Sigma = "auto"
-    top_k: Count = Field(5, description="How many passages an answer has.", examples=[5])
-    triage_k: Count = Field(100, description="How many candidates to pick from.", examples=[100])
-    reranker_type: Reranker = "cosine"
+    k: Count = Field(5, validation_alias=AliasChoices("top_k", "k"), serialization_alias="top_k")
+    triage_k: Count = 100
+    reranker: RerankerType = Field(
+        "cosine",
+        validation_alias=AliasChoices("reranker_type", "reranker"),
+        serialization_alias="reranker_type",
+    )
 
 
 class EvaluateRequest(RequestModel):
     """A data set, a configuration, and what to measure."""
 
     dataset_name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
-        description="A name that `GET /datasets` lists.", examples=["synthetic_clustered"]
+        description="A name that `GET /datasets` lists."
     )
-    config: EvaluateConfig = Field(
-        default_factory=lambda: EvaluateConfig.model_validate({}),
-        description="What is evaluated.",
-        examples=[{"sigma": "auto", "top_k": 5}],
-    )
-    metrics: Listed[MetricName] = Field(
+    config: EvaluateConfig = Field(default_factory=lambda: EvaluateConfig.model_validate({}))
+    metrics: Listed[ShortName] = Field(
         ["headline", "ndcg", "precision", "recall", "diversity"],
         min_length=1,
         max_length=30,
-        description="Measures by name, at `top_k` unless they say otherwise (`ndcg@10`): precision, recall, "
-        "hit_rate, mrr, map, ndcg, set_recall, success, jaccard, subtopic_recall, alpha_ndcg, diversity, "
-        "intra_list_distance, cluster_coverage, distinct_share, f1_diversity; `headline` is the one that "
-        "suits the judgements of the data set. Where passages are copies of one another, precision, recall, "
-        "map and ndcg count each copy, and the answer also has `distinct_precision` …, which count "
-        "copies once.",
-        examples=[["ndcg", "precision", "diversity"]],
+        description=f"Measures, at `k` unless they say so (`ndcg@10`): {', '.join(MEASURES)}; `headline` "
+        "is the one that suits the judgements of the data set. Where passages are copies of one another, the "
+        "answer also has `distinct_precision` …, which count copies once.",
     )
     systems: Listed[SystemName] = Field(
         [],
         max_length=20,
         description="Others to compare with: cosine, mmr-0.7, dedup-0.90, random, oracle, dartboard-0.09 …; "
         "over the whole corpus dense, bm25, colbert, hybrid, rrf.",
-        examples=[["cosine", "mmr-0.7"]],
     )
-    background: bool = Field(False, description="Whether to answer at once with a job.", examples=[False])
+    background: bool = Field(False, description="Whether to answer at once with a job.")
 
 
-class EvaluateResponse(ResponseModel):
+class EvaluateResponse(BaseModel):
     """What was measured."""
 
-    dataset: str = Field(description="The data set.", examples=["synthetic_clustered"])
-    metrics: dict[str, float] = Field(
-        description="The mean of each measure over the queries.",
-        examples=[{"ndcg@5": 0.763, "precision@5": 0.842, "diversity": 0.671}],
-    )
-    headline: str = Field(
-        description="The measure that suits the judgements of the data set; reports of `dartboard eval` lead "
-        "with it, too.",
-        examples=["ndcg@5"],
-    )
-    num_queries: int = Field(description="Queries that are judged.", examples=[100])
-    execution_time_ms: float = Field(description="Milliseconds of work.", examples=[1230.0])
-    config: dict[str, Any] = Field(
-        description="What was evaluated.", examples=[{"sigma": "auto", "top_k": 5, "reranker_type": "cosine"}]
-    )
-    systems: dict[str, dict[str, float]] = Field(
-        description="The same measures of the systems to compare with.",
-        examples=[{"cosine": {"ndcg@5": 0.74, "precision@5": 0.83, "diversity": 0.41}}],
-    )
-    skipped: dict[str, str] = Field(
-        description="Systems that cannot be run on this data set, and why.", examples=[{}]
-    )
+    dataset: str
+    metrics: dict[str, float] = Field(description="The mean of each measure over the queries.")
+    headline: str = Field(description="The measure that suits the judgements of the data set.")
+    num_queries: int
+    execution_time_ms: float
+    config: dict[str, Any]
+    systems: dict[str, dict[str, float]] = Field(description="The same of the systems to compare with.")
+    skipped: dict[str, str] = Field(description="Systems that cannot be run on this data set, and why.")
 
 
-router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], route_class=JsonRoute)
+class DatasetEntry(BaseModel):
+    """A data set that is there."""
 
-SPARE = 2.0
-"""Seconds of a request's time that are kept for the answer."""
-_POLL_SECONDS = 0.05
+    name: str
+    num_chunks: int
+    num_queries: int
+    type: Literal["synthetic", "real"]
+    format: str
+    splits: list[str]
+    usable: bool
+
+
+class DatasetList(BaseModel):
+    """The data sets that are there, synthetic ones first."""
+
+    datasets: list[DatasetEntry]
+
+
+class DemoQuestion(BaseModel):
+    """A question to the demo corpus, and what a good set of passages covers."""
+
+    text: str
+    wants: str
+
+
+class DemoQuestions(BaseModel):
+    """Questions to begin with, the main one first."""
+
+    questions: list[DemoQuestion]
+
+
+router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=READ)
 _OWN = "configured"
 _HEADLINE = "headline"
-"""Among the measures asked for: the one that suits the judgements of the data set."""
 _SET_MEASURES = frozenset(
     name for name, kind in MEASURES.items() if kind.needs in ("vectors", "clusters")
 ) | {"distinct_share"}
 """Measures of a whole answer, which the specification names without a depth."""
 
 
-@router.post(
-    "/evaluate",
-    operation_id="evaluate",
-    response_model=EvaluateResponse,
-    responses={202: {"model": JobStarted, "description": "It takes longer: a job goes on with it."}},
-)
+@router.post("/evaluate", operation_id="evaluate", response_model=EvaluateResponse, responses=TAKES_LONGER)
 async def evaluate(
-    body: EvaluateRequest,
-    request: Request,
     service: ServiceDep,
-    key: Annotated[Key | None, Depends(reader)],
-) -> Response:
+    job: Annotated[JobOrAnswer, Depends()],
+    body: Annotated[EvaluateRequest, json_body(EvaluateRequest)],
+) -> Any:
     """Measure a configuration on a data set; where that takes longer than a request may, by a job."""
-    await service.workers.run(_check, service, body)
-    job = service.jobs.start("evaluate", partial(_evaluate, service, body), key.id if key else None)
-    if not body.background and await ended(job, request, service.settings.timeout - SPARE):
-        if job.problem is not None:
-            raise job.problem
-        if job.result is not None:
-            return json_response(job.result)
-        raise Unavailable("the evaluation was cancelled", code="cancelled")
-    return json_response({"job_id": job.id, "status_url": f"/api/dartboard/jobs/{job.id}"}, 202)
+    await service.searches.run(_check, service, body)
+    return await job.run("evaluate", partial(_evaluate, service, body), body.background)
 
 
-async def ended(job: Job, request: Request, seconds: float) -> bool:
-    """Wait for the job as long as there is time and somebody to wait; whether it has ended."""
-    end = time.monotonic() + seconds
-    while not job.ended.is_set():
-        if time.monotonic() >= end:
-            return False
-        if await request.is_disconnected():
-            job.stop.set()
-            return False
-        await asyncio.sleep(_POLL_SECONDS)
-    return True
+@router.get("/datasets", operation_id="list_datasets")
+@in_thread
+def datasets(service: ServiceDep) -> DatasetList:
+    """List the data sets that can be evaluated on, with their sizes; saved cases are among them."""
+    roots = roots_by_name(service)
+    cases = service.settings.home / "cases"
+    saved = [one for one in _sizes(cases) if one.type == "real" and roots.get(one.name) == cases]
+    return DatasetList(datasets=[*_sizes(data_root()), *saved])
+
+
+@router.get("/questions", operation_id="demo_questions")
+async def questions() -> DemoQuestions:
+    """Questions that the demo corpus was made for."""
+    return DemoQuestions(questions=[DemoQuestion(text=one.text, wants=one.wants) for one in demo.questions()])
+
+
+def roots_by_name(service: Service) -> dict[str, Path]:
+    """The folder of every data set that is there: that of data sets, then that of saved cases."""
+    found: dict[str, Path] = {}
+    for root in (data_root(), service.settings.home / "cases"):
+        for entry in find_datasets(root):
+            found.setdefault(entry.name, root)
+    return found
+
+
+def _sizes(root: Path) -> tuple[DatasetEntry, ...]:
+    changed = tuple((str(entry.path), entry.path.stat().st_mtime_ns) for entry in find_datasets(root))
+    return _counted(root, changed)
+
+
+@lru_cache(maxsize=8)
+def _counted(root: Path, changed: object) -> tuple[DatasetEntry, ...]:
+    """Sizes are counted once: a corpus may have millions of lines. Where files lie is not told."""
+    return tuple(
+        DatasetEntry(
+            name=info.name,
+            num_chunks=info.num_chunks,
+            num_queries=info.num_queries,
+            type=info.type,
+            format=info.format,
+            splits=list(info.splits),
+            usable=info.problem is None,
+        )
+        for info in list_datasets(root)
+    )
 
 
 def _check(service: Service, body: EvaluateRequest) -> None:
     """What can be wrong is said before anything is begun."""
     config = body.config
-    at_most("top_k", config.top_k, service.settings.k)
-    at_most("triage_k", config.triage_k, service.settings.triage_k)
-    if config.triage_k < config.top_k:
-        raise Invalid("triage_k must be at least top_k", field="config.triage_k")
+    at_most("config.k", config.k, service.settings.k)
+    at_most("config.triage_k", config.triage_k, service.settings.triage_k)
+    if config.triage_k < config.k:
+        raise Invalid("triage_k must be at least k", field="config.triage_k")
     synthetic = {info.name for info in list_datasets("\0") if info.type == "synthetic"}
     known = synthetic | set(roots_by_name(service))
     if body.dataset_name not in known and ALIASES.get(body.dataset_name, ("",))[0] not in known:
         raise NotFound("there is no such data set: GET /api/dartboard/datasets lists them")
     for at, name in enumerate(body.metrics):
-        if name == _HEADLINE:
-            continue
-        _, measure = _measure(name, config.top_k, f"metrics.{at}")
-        if (measure.k or 0) > config.triage_k:
+        if name != _HEADLINE and (_measure(name, config.k)[1].k or 0) > config.triage_k:
             raise Invalid("a measure looks deeper than triage_k", field=f"metrics.{at}")
-    try:
-        check_names(body.systems)
-    except ConfigError:
-        raise Invalid("systems: see the names that are allowed in /openapi.json", field="systems") from None
+    check_names(body.systems)
 
 
-def _measure(name: str, top_k: int, field: str) -> tuple[str, Measure]:
+def _measure(name: str, k: int) -> tuple[str, Measure]:
     """What the answer calls a measure, and the measure.
 
     ``ndcg`` → ``ndcg@5``; measures of a whole set keep their name unless a depth was asked for.
     """
-    try:
-        given = Measure.parse(name)
-    except ConfigError:
-        known = ", ".join((_HEADLINE, *MEASURES))
-        raise Invalid(f"unknown measure: choose from {known}", field=field) from None
-    measure = Measure(given.name, given.k or top_k)
+    given = Measure.parse(name)
+    measure = Measure(given.name, given.k or k)
     return given.name if given.k is None and given.name in _SET_MEASURES else str(measure), measure
 
 
@@ -228,14 +227,6 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
     def listen(step: str, done: int, total: int | None) -> None:
         progress(done, total or 0, step)
 
-    def scorer() -> PairScorer:
-        try:
-            return service.engines.pair_scorer()
-        except ConfigError:
-            raise Invalid(
-                "the model has no token vectors: choose cosine", field="config.reranker_type"
-            ) from None
-
     roots = roots_by_name(service)
     dataset = load_dataset(
         body.dataset_name,
@@ -245,7 +236,7 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
         fetch=False,
     )
     judgements, content = Judgements.of(dataset), Content.of(dataset)
-    headline = headline_measure(judgements, config.top_k)
+    headline = headline_measure(judgements, config.k)
     measures = _measures(body, judgements, headline)
     asked = [one.name for one in measures.values()]
     if "answer" in asked:
@@ -254,11 +245,15 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
         raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
     own: System = (
         SelectionSystem(_OWN, Dartboard(), config.sigma)
-        if config.reranker_type == "cosine"
-        else _ReadingTexts(config.reranker_type, config.sigma, scorer())
+        if config.reranker == "cosine"
+        else _ReadingTexts(config.reranker, config.sigma, service.engines.pair_scorer())
     )
     others = choose(
-        list(body.systems), dataset, judgements, scorer=scorer, model=lambda: service.engines.model
+        list(body.systems),
+        dataset,
+        judgements,
+        scorer=service.engines.pair_scorer,
+        model=lambda: service.engines.model,
     )
     runs, _ = answered(
         Triage(dataset, config.triage_k),
@@ -280,7 +275,7 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
         "headline": str(headline),
         "num_queries": len(judgements.query_ids),
         "execution_time_ms": elapsed_ms(started),
-        "config": config.model_dump(),
+        "config": config.model_dump(by_alias=True),
         "systems": found,
         "skipped": others.skipped,
     }
@@ -296,7 +291,7 @@ def _measures(body: EvaluateRequest, judgements: Judgements, headline: Measure) 
         if metric == _HEADLINE:
             wanted[str(headline)] = headline
             continue
-        name, measure = _measure(metric, body.config.top_k, "metrics")
+        name, measure = _measure(metric, body.config.k)
         wanted[name], *distinct = with_distinct([measure], judgements)
         wanted.update((str(one), one) for one in distinct)
     return wanted

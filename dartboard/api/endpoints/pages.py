@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from dartboard.api.guards.security_headers import CONTENT_SECURITY_POLICY
+from dartboard.api.middleware import CONTENT_SECURITY_POLICY
 
 FOLDER = Path(str(files("dartboard.web"))) / "static"
 PAGES = {

@@ -13,7 +13,6 @@ of reports is read.
 import hmac
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator
 from functools import lru_cache
@@ -23,86 +22,73 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
+import orjson
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi import Path as PathParameter
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.responses import FileResponse, Response
 
-from dartboard.api.errors import ApiError, NotFound, Unauthorized
-from dartboard.api.guards.authentication import READ, reader
-from dartboard.api.json_body import loads
-from dartboard.api.schemas import ResponseModel
-from dartboard.api.service import ServiceDep, in_worker
+from dartboard.api.authentication import READ, reader
+from dartboard.api.errors import NotFound, Unauthorized
+from dartboard.api.service import ServiceDep, in_thread
 from dartboard.evaluation.summary import rows, sentences
 
 
-class ReportRow(ResponseModel):
-    """A system in the headline table."""
+class ReportRow(BaseModel):
+    """A system in the headline table: its mean of the measure, and how it does against the reference."""
 
-    system: str = Field(description="The system.", examples=["dartboard"])
-    mean: float = Field(description="Its mean of the headline measure.", examples=[0.795])
-    low: float = Field(description="Lower end of the 95 % interval.", examples=[0.751])
-    high: float = Field(description="Upper end of the 95 % interval.", examples=[0.836])
-    difference: float = Field(description="Against the reference.", examples=[-0.021])
-    verdict: Literal["reference", "ahead", "behind", "no difference"] = Field(
-        description="What the corrected test says of it.", examples=["behind"]
-    )
-    wins: int = Field(description="Queries on which it beats the reference.", examples=[12])
-    ties: int = Field(description="Queries on which both are alike.", examples=[160])
-    losses: int = Field(description="Queries on which the reference beats it.", examples=[28])
+    system: str
+    mean: float
+    low: float = Field(description="Lower end of the 95 % interval.")
+    high: float
+    difference: float
+    verdict: Literal["reference", "ahead", "behind", "no difference"]
+    wins: int = Field(description="Queries on which it beats the reference.")
+    ties: int
+    losses: int
 
 
-class ReportHeadline(ResponseModel):
-    """One data set of a report."""
+class ReportHeadline(BaseModel):
+    """One data set of a report; rows are best first."""
 
-    dataset: str = Field(description="The data set.", examples=["scifact"])
-    chunks: int = Field(description="Passages in its corpus.", examples=[5183])
-    judged: int = Field(description="Queries with known answers.", examples=[300])
-    measure: str = Field(description="The headline measure, as a reader calls it.", examples=["nDCG@5"])
-    reference: str = Field(description="The system that others are compared with.", examples=["dartboard"])
-    sentences: list[str] = Field(
-        description="The result in words.", examples=[["dartboard reaches nDCG@5 .795 …"]]
-    )
-    rows: list[ReportRow] = Field(description="Best first.")
+    dataset: str
+    chunks: int
+    judged: int
+    measure: str
+    reference: str
+    sentences: list[str] = Field(description="The result in words.")
+    rows: list[ReportRow]
 
 
-class ReportEntry(ResponseModel):
+class ReportEntry(BaseModel):
     """A report that is there."""
 
-    name: str = Field(description="The folder that it lies in.", examples=["scifact-quick"])
-    created: float = Field(description="When it was written, in seconds since 1970.", examples=[1763265600.0])
-    page: bool = Field(description="Whether it has a page to look at.", examples=[True])
-    files: list[str] = Field(
-        description="What can be downloaded.", examples=[["results.json", "report.md", "timings.json"]]
-    )
-    headlines: list[ReportHeadline] = Field(description="One a data set.")
-    problem: str | None = Field(
-        None,
-        description="Why there are no figures, where there are none.",
-        examples=[None, "is not finished"],
-    )
+    name: str
+    created: float = Field(description="When it was written, in seconds since 1970.")
+    page: bool = Field(description="Whether it has a page to look at.")
+    files: list[str] = Field(description="What can be downloaded.")
+    headlines: list[ReportHeadline]
+    problem: str | None = Field(None, description="Why there are no figures, where there are none.")
 
 
-class ReportList(ResponseModel):
-    """The reports, newest first."""
+class ReportList(BaseModel):
+    """The reports, newest first; `more` are left off."""
 
-    reports: list[ReportEntry] = Field(description="Newest first.")
-    more: int = Field(description="Older reports that the list leaves off.", examples=[0])
+    reports: list[ReportEntry]
+    more: int
 
 
-class ReportTicket(ResponseModel):
+class ReportTicket(BaseModel):
     """An address that shows a report for a few minutes without a key: a frame cannot send one."""
 
-    url: str = Field(
-        description="Where the page is.", examples=["/api/dartboard/reports/scifact-quick?ticket=1763…"]
-    )
-    seconds: int = Field(description="How long the address is good for.", examples=[300])
+    url: str
+    seconds: int
 
 
 router = APIRouter(prefix="/api/dartboard", tags=["reports"])
 
-Name = Annotated[str, PathParameter(description="The report's name.", examples=["scifact"])]
-File = Annotated[str, PathParameter(description="A file of the report.", examples=["results.json"])]
+Name = Annotated[str, PathParameter(description="The report's name.")]
+File = Annotated[str, PathParameter(description="A file of the report.")]
 
 TICKET_SECONDS = 300
 LISTED = 200
@@ -124,7 +110,7 @@ _TYPES = {".json": "application/json", ".md": "text/markdown; charset=utf-8", ".
 
 
 @router.get("/reports", operation_id="list_reports", dependencies=READ)
-@in_worker
+@in_thread
 def reports(service: ServiceDep) -> ReportList:
     """The reports in the service's home, newest first, with their headline figures."""
     found, more = list_reports(service.settings.home)
@@ -132,7 +118,7 @@ def reports(service: ServiceDep) -> ReportList:
 
 
 @router.post("/reports/{name}/ticket", operation_id="report_ticket", dependencies=READ)
-@in_worker
+@in_thread
 def ticket(name: Name, service: ServiceDep) -> ReportTicket:
     """An address under which a frame can show the report's page, for a few minutes."""
     report_file(service.settings.home, name, "report.html")
@@ -146,9 +132,7 @@ def ticket(name: Name, service: ServiceDep) -> ReportTicket:
 async def with_ticket(
     name: Name,
     request: Request,
-    ticket: Annotated[
-        str | None, Query(max_length=200, description="From `POST …/ticket`.", examples=["1763265900.5f3a…"])
-    ] = None,
+    ticket: Annotated[str | None, Query(max_length=200, description="From `POST …/ticket`.")] = None,
 ) -> None:
     """Let in whoever has a ticket for this report, else whoever may read."""
     if ticket is None:
@@ -164,7 +148,7 @@ async def with_ticket(
     response_class=Response,
     responses={200: {"content": {"text/html": {}}, "description": "The page."}},
 )
-@in_worker
+@in_thread
 def page(name: Name, service: ServiceDep) -> FileResponse:
     """The page of a report: it stands alone, and its policy allows it nothing but its own style."""
     path = report_file(service.settings.home, name, "report.html")
@@ -178,7 +162,7 @@ def page(name: Name, service: ServiceDep) -> FileResponse:
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
 )
-@in_worker
+@in_thread
 def download(name: Name, file: File, service: ServiceDep) -> FileResponse:
     """A file of a report: `results.json`, `report.md`, `per_query/…`, `runs/…` (TREC)."""
     path = report_file(service.settings.home, name, file)
@@ -206,17 +190,11 @@ def list_reports(home: Path) -> tuple[list[ReportEntry], int]:
 
 
 def report_file(home: Path, name: str, file: str) -> Path:
-    """A file of a report that may be given out, or ``NotFound``."""
-    *above, last = (name, *file.split("/"))
-    if not _NAME.fullmatch(name) or not _DOWNLOADS.fullmatch(file) or ".." in above:
-        raise _missing()
-    path = home / "reports"
-    for step in above:
-        path /= step
-        if not _is_plain(path, stat.S_ISDIR):
-            raise _missing()
-    path /= last
-    if not _is_plain(path, stat.S_ISREG):
+    """A file of a report that may be given out, or ``NotFound``; never one behind a link."""
+    above = (home / "reports").resolve()
+    path = above / name / file
+    plain = _NAME.fullmatch(name) and _DOWNLOADS.fullmatch(file) and ".." not in path.parts
+    if not plain or not path.is_file() or path.resolve() != path:
         raise _missing()
     return path
 
@@ -225,12 +203,8 @@ def _missing() -> NotFound:
     return NotFound("there is no such report or file: GET /api/dartboard/reports lists them")
 
 
-def _is_plain(path: Path, kind: Any) -> bool:
-    """Whether the path is of this kind itself, not by way of a link."""
-    try:
-        return bool(kind(path.lstat().st_mode))
-    except (OSError, ValueError):
-        return False
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _folders(above: Path) -> Iterator[Path]:
@@ -238,7 +212,7 @@ def _folders(above: Path) -> Iterator[Path]:
     if not above.is_dir():
         return
     for path in above.iterdir():
-        named = _NAME.fullmatch(path.name) and _is_plain(path, stat.S_ISDIR)
+        named = _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
         if named and any((path / name).exists() for name in ("results.json", "report.html", "parts")):
             yield path
 
@@ -246,20 +220,20 @@ def _folders(above: Path) -> Iterator[Path]:
 def _written(folder: Path) -> os.stat_result:
     """When the results were written; of an unfinished report, when it was begun."""
     results = folder / "results.json"
-    return (results if _is_plain(results, stat.S_ISREG) else folder).lstat()
+    return (results if _is_file(results) else folder).lstat()
 
 
 def _entry(folder: Path) -> ReportEntry:
     results = folder / "results.json"
     written = _written(folder)
-    if _is_plain(results, stat.S_ISREG):
+    if _is_file(results):
         headlines, problem = _read(results, written.st_mtime_ns, written.st_size)
     else:
         headlines, problem = [], "is not finished: the same command with --resume goes on"
     return ReportEntry(
         name=folder.name,
         created=written.st_mtime,
-        page=_is_plain(folder / "report.html", stat.S_ISREG),
+        page=_is_file(folder / "report.html"),
         files=sorted(_downloads(folder)),
         headlines=headlines,
         problem=problem,
@@ -272,9 +246,9 @@ def _read(results: Path, changed: int, size: int) -> tuple[list[ReportHeadline],
     if size > _LARGEST:
         return [], f"results.json has more than {_LARGEST:,} bytes"
     try:
-        found = loads(results.read_bytes())
+        found = orjson.loads(results.read_bytes())
         return [_headline(record) for record in found["datasets"]], None
-    except (ApiError, OSError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+    except (OSError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
         return [], "results.json cannot be read: write the report again with this version"
 
 
@@ -294,5 +268,5 @@ def _downloads(folder: Path) -> Iterator[str]:
     """Files that can be asked for, most of them the runs; no more than a reader would look through."""
     paths = chain.from_iterable(folder.glob(pattern) for pattern in ("*", "per_query/*", "runs/*/*"))
     names = ((path, path.relative_to(folder).as_posix()) for path in paths)
-    fit = (name for path, name in names if _DOWNLOADS.fullmatch(name) and _is_plain(path, stat.S_ISREG))
+    fit = (name for path, name in names if _DOWNLOADS.fullmatch(name) and _is_file(path))
     return islice(fit, _MOST_FILES)

@@ -2,9 +2,8 @@
 
 What was received lies in a folder of its own below ``home/uploads`` until the job has ended, however it ends,
 and is removed then: passages carry their text, and a file that is uploaded again under its name replaces what
-is known of it, so nobody needs the originals a second time. Cancelling the job keeps the passages of what was
-finished. A dropped folder is read as ``dartboard index`` reads one: hidden files and what its ``.gitignore``
-names are left out.
+is known of it. Cancelling the job keeps the passages of what was finished. A dropped folder is read as
+``dartboard index`` reads one: hidden files and what its ``.gitignore`` names are left out.
 """
 
 import secrets
@@ -17,16 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import Field
 
-from dartboard.api.endpoints.admin import JobStarted
+from dartboard.api.authentication import WRITE_INDEX
+from dartboard.api.endpoints.admin import JobStarted, started
 from dartboard.api.endpoints.collections import Name
 from dartboard.api.errors import Busy
-from dartboard.api.guards.authentication import WRITE
-from dartboard.api.guards.body_limit import release_memory
-from dartboard.api.job_queue import Progress
-from dartboard.api.locks import lock_store
-from dartboard.api.multipart import Received, receive_files
+from dartboard.api.jobs import Progress
+from dartboard.api.multipart import receive_files
 from dartboard.api.service import Service, ServiceDep
 from dartboard.engine import IndexReport, index_paths
 from dartboard.engine import Progress as Done
@@ -36,20 +32,18 @@ from dartboard.ingest import SourceFile, walk
 class UploadAccepted(JobStarted):
     """The files have arrived; a job reads, splits, encodes and keeps them."""
 
-    collection: str = Field(description="The collection that grows.", examples=["handbook"])
-    files: int = Field(description="How many files arrived.", examples=[12])
-    bytes: int = Field(description="The size of all of them together.", examples=[482133])
+    collection: str
+    files: int
+    bytes: int
 
 
 router = APIRouter(prefix="/api/dartboard", tags=["documents"])
-
 LISTED = 1000
 """Files that a result lists; those with trouble come first."""
 _SHOWN = 3
 _IGNORED = "is hidden or named by a .gitignore: upload it by itself to have it read"
 _OLD = 24 * 3600.0
 """Seconds after which a folder that nobody removed was left behind by a crash."""
-
 _FORM = {
     "requestBody": {
         "required": True,
@@ -76,28 +70,22 @@ _FORM = {
 @router.post(
     "/collections/{name}/files",
     status_code=202,
-    dependencies=WRITE,
+    dependencies=WRITE_INDEX,
     operation_id="upload_files",
     openapi_extra=_FORM,
 )
 async def upload(name: Name, request: Request, service: ServiceDep) -> UploadAccepted:
     """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job for them."""
-    await service.workers.run(service.engines.writable, name)
-    upload = await service.workers.run(_Upload, service, name)
+    await service.writes.run(service.engines.writable, name, step=True)
+    upload = _Upload(service, name)
     try:
-        upload.received = await receive_files(request, upload.content)
+        upload.files, size = await receive_files(request, upload.content)
         key = getattr(request.state, "key", None)
         job = service.jobs.start("index", upload, key.id if key else None)
     except BaseException:
         upload.remove()
         raise
-    return UploadAccepted(
-        job_id=job.id,
-        status_url=f"/api/dartboard/jobs/{job.id}",
-        collection=name,
-        files=len(upload.received.files),
-        bytes=upload.received.bytes,
-    )
+    return UploadAccepted(**started(job).model_dump(), collection=name, files=len(upload.files), bytes=size)
 
 
 class _Upload:
@@ -107,12 +95,12 @@ class _Upload:
     before its turn is dropped without being run.
     """
 
-    received: Received
-
     def __init__(self, service: Service, collection: str) -> None:
         above = service.settings.home.absolute() / "uploads"
         above.mkdir(parents=True, exist_ok=True)
-        _sweep(above)
+        for left in above.iterdir():
+            if not left.name.startswith(_run()) and time.time() - left.stat().st_mtime > _OLD:
+                shutil.rmtree(left, ignore_errors=True)
         if len(list(above.glob(f"{_run()}-*"))) >= service.settings.jobs:
             raise Busy("too many uploads are waiting: try again when one has been indexed", retry_after=10)
         folder = above / f"{_run()}-{secrets.token_hex(8)}"
@@ -120,28 +108,22 @@ class _Upload:
         self.content.mkdir(parents=True)
         (folder / ".git").touch()  # rules of .gitignore files above are not about these files
         self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.files: list[str] = []
         self._service = service
         self._collection = collection
 
     def __call__(self, progress: Progress) -> dict[str, Any]:
         """Index what was received; the job's result."""
         try:
-            return _index(self._service, self._collection, self.content, self.received.files, progress)
+            return _index(self._service, self._collection, self.content, self.files, progress)
         finally:
             self.remove()
-            release_memory()
 
 
 @cache
 def _run() -> str:
     """Tells the folders of this process from those that others left behind."""
     return secrets.token_hex(4)
-
-
-def _sweep(above: Path) -> None:
-    for folder in above.iterdir():
-        if not folder.name.startswith(_run()) and time.time() - folder.stat().st_mtime > _OLD:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _index(
@@ -157,12 +139,10 @@ def _index(
     walked = {entry.source for entry in walk(places, root=folder) if isinstance(entry, SourceFile)}
 
     def listen(now: Done) -> None:
-        progress(now.bytes, now.bytes_total, _progress_message(now))
+        files = f"{now.files:,} of {now.files_total:,} files, {now.chunks:,} passages"
+        progress(now.bytes, now.bytes_total, files if now.files_total else "looking for what is new")
 
-    progress(0, 0, "waiting for its turn to write")
-    with service.write_lock.held():
-        lock_store(engine)
-        report = index_paths(engine, places, uploaded_to=folder, listen=listen)
+    report = index_paths(engine, places, uploaded_to=folder, listen=listen)
     messages = _messages(report, set(names), folder)
     files = [
         _file_result(name, report.files.get(name), messages.get(name, []), walked=name in walked)
@@ -178,14 +158,6 @@ def _index(
         "files": files[:LISTED],
         "more_files": max(0, len(files) - LISTED),
     }
-
-
-def _progress_message(now: Done) -> str:
-    """How far the job is, in words; before anything is known to be read there is nothing to count."""
-    if not now.files_total:
-        return "looking for what is new"
-    passages = f"{now.chunks:,} passage{'' if now.chunks == 1 else 's'}"
-    return f"{now.files:,} of {now.files_total:,} file{'' if now.files_total == 1 else 's'}, {passages}"
 
 
 def _file_result(name: str, chunks: int | None, messages: list[str], *, walked: bool) -> dict[str, Any]:

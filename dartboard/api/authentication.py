@@ -1,16 +1,14 @@
 """Who asks, what they may do, and how often: two dependencies for endpoints.
 
-``Depends(reader)`` and ``Depends(writer)`` find the key, check its scope and count the request. Without a key
-file everybody who can reach the service may write, and the limit is by address; the service binds to
-loopback only then.
+``READ`` and ``WRITE`` find the key, check its scope and count the request. Without a key file everybody who
+can reach the service may write; the service binds to loopback only then.
 
-Requests with a wrong key or none are counted by address as well: after a few, they are answered with 429
-without a word about the key. A right key is let in all the same, so nobody can lock others out from a shared
-address.
+Requests with a wrong key or none are counted by address: after a few, they are answered with 429 without a
+word about the key. A right key is let in all the same, so nobody can lock others out from a shared address.
 """
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
@@ -18,10 +16,8 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from dartboard.api.errors import Forbidden, ReadOnly, TooManyRequests, Unauthorized
-from dartboard.api.guards.rate_limit import Verdict, client_address, usual_burst
-from dartboard.api.guards.security_headers import add_headers
 from dartboard.api.keys import Key, Keys
-from dartboard.api.keys import Scope as KeyScope
+from dartboard.api.rate_limit import client_address
 from dartboard.api.service import Service
 
 FAILURES = 10
@@ -50,10 +46,20 @@ async def writer(
     return _admit(request, "write")
 
 
+async def index_writer(request: Request, key: Annotated[Key | None, Depends(writer)]) -> Key | None:
+    """The same for a change of the index, which several processes only read."""
+    if request.app.state.service.settings.processes > 1:
+        raise ReadOnly()
+    return key
+
+
 READ = [Depends(reader)]
 """The dependencies of an operation that reads."""
 WRITE = [Depends(writer)]
-"""The dependencies of an operation that changes something."""
+"""The dependencies of an operation that changes something beside the index."""
+WRITE_INDEX = [Depends(index_writer)]
+"""The dependencies of an operation that changes the index."""
+ReaderKey = Annotated[Key | None, Depends(reader)]
 
 
 def key_of(scope: Scope, keys: Keys) -> Key | None:
@@ -73,17 +79,20 @@ def _secrets(scope: Scope) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _admit(request: Request, scope: KeyScope) -> Key | None:
+def _admit(request: Request, scope: Literal["read", "write"]) -> Key | None:
     service: Service = request.app.state.service
     address = client_address(request.client.host if request.client else None)
     key = None if service.keys is None else _key(request, service, service.keys, address)
     request.state.key = key
-    _count(request, service, key, address)
+    rate = service.settings.rate if key is None or key.rate is None else key.rate
+    if rate:
+        wait = _taken(service, f"key {key.id}" if key is not None else f"address {address}", rate)
+        if wait:
+            service.metrics.rejected("rate_limited")
+            raise TooManyRequests("too many requests: see Retry-After", retry_after=wait)
     if key is not None and scope not in key.scopes:
         service.metrics.rejected("forbidden")
         raise Forbidden()
-    if scope == "write" and service.settings.processes > 1:
-        raise ReadOnly()
     return key
 
 
@@ -92,34 +101,15 @@ def _key(request: Request, service: Service, keys: Keys, address: str) -> Key:
     if key is not None:
         return key
     service.metrics.rejected("unauthorized")
-    verdict = _taken(service, f"failed {address}", FAILURE_RATE, FAILURES)
-    if not verdict.allowed:
-        raise TooManyRequests("too many wrong keys: wait a little", retry_after=verdict.retry_after)
+    wait = _taken(service, f"failed {address}", FAILURE_RATE, FAILURES)
+    if wait:
+        raise TooManyRequests("too many wrong keys: wait a little", retry_after=wait)
     if len(_secrets(request.scope)) > 1:
         raise Unauthorized("send one key: Authorization: Bearer KEY, or X-API-Key: KEY")
     raise Unauthorized()
 
 
-def _taken(service: Service, client: str, rate: float, burst: int) -> Verdict:
+def _taken(service: Service, client: str, rate: float, burst: int = 1) -> float:
     """Of several processes, each counts for itself and allows its share."""
     share = service.settings.processes
-    return service.limits.take(client, rate=rate / share, burst=math.ceil(burst / share))
-
-
-def _count(request: Request, service: Service, key: Key | None, address: str) -> None:
-    rate, burst = service.settings.rate, service.settings.burst
-    if key is not None and key.rate is not None:
-        rate, burst = key.rate, None  # the service's burst belongs to its own rate
-    if key is not None and key.burst is not None:
-        burst = key.burst
-    if not rate:
-        return
-    client = f"key {key.id}" if key is not None else f"address {address}"
-    verdict = _taken(service, client, rate, burst or usual_burst(rate))
-    if verdict.allowed:
-        add_headers(request.scope, verdict.headers())
-        return
-    service.metrics.rejected("rate_limited")
-    raise TooManyRequests(
-        "too many requests: see Retry-After", retry_after=verdict.retry_after, headers=verdict.headers()
-    )
+    return service.limits.take(client, rate / share, math.ceil(burst / share))

@@ -2,17 +2,18 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
 
-from dartboard.api.batch_encoder import BatchingModel
+from dartboard.api.query_vectors import MOST_TOGETHER, SharedQueryModel
 from dartboard.deadline import deadline
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import default_model
 from dartboard.embeddings.descriptions import TaskType
-from dartboard.errors import ConfigError, DeadlineError, EndpointError, InvalidInputError, ModelError
-from tests.waiting import wait_until
+from dartboard.errors import DeadlineError, EndpointError, InvalidInputError, ModelError
+from tests.waiting import PATIENCE, wait_until
 
 QUESTIONS = [
     f"why does step {number} of the {word} fail?" for number in range(6) for word in ("build", "test")
@@ -64,9 +65,10 @@ def letters():
 
 @pytest.fixture
 def model(letters):
-    with BatchingModel(letters, window=0.0, metrics=Counts()) as made:
-        yield made
-        letters.gate.set()
+    made = SharedQueryModel(letters, metrics=Counts())
+    yield made
+    letters.gate.set()
+    made.close()
 
 
 def ask_while_busy(model, letters, texts, pool):
@@ -75,7 +77,7 @@ def ask_while_busy(model, letters, texts, pool):
     first = pool.submit(model.encode_query, "first")
     wait_until(lambda: letters.calls[-1:] == [["first"]])
     asked = [pool.submit(model.encode_query, text) for text in texts]
-    wait_until(lambda: sum(one.waiters for one in list(model._asked.values())) == len(texts) + 1)
+    wait_until(lambda: model._waiting.qsize() == len(texts))
     letters.gate.set()
     first.result(60)
     return asked
@@ -91,23 +93,6 @@ def test_questions_that_meet_are_encoded_together(model, letters):
         np.testing.assert_array_equal(answer, letters.encode([text])[0])
 
 
-def test_a_batch_has_a_limit(letters):
-    with ThreadPoolExecutor(8) as pool, BatchingModel(letters, max_batch=2) as model:
-        for one in ask_while_busy(model, letters, list("abcde"), pool):
-            one.result(60)
-    assert [len(call) for call in letters.calls] == [1, 2, 2, 1]
-
-
-def test_the_same_question_is_encoded_once(model, letters):
-    with ThreadPoolExecutor(8) as pool:
-        for one in ask_while_busy(model, letters, ["same", "same", "same"], pool):
-            one.result(60)
-    assert letters.calls == [["first"], ["same"]]
-    model.encode_query("same")
-    assert letters.calls == [["first"], ["same"]]
-    assert model._metrics.hits == [False] * 4 + [True]
-
-
 def test_tasks_are_not_mixed(letters):
     class Noting(Letters):
         def encode_task(self, texts, task, **options):
@@ -115,53 +100,27 @@ def test_tasks_are_not_mixed(letters):
             return super().encode_task(texts, task, **options)
 
     noting = Noting()
-    with ThreadPoolExecutor(4) as pool, BatchingModel(noting) as model:
+    with ThreadPoolExecutor(4) as pool, closing(SharedQueryModel(noting)) as model:
         noting.gate.clear()
         pool.submit(model.encode_query, "first")
         assert noting.entered.acquire(timeout=60)
         two = [pool.submit(model.encode_query, "same", task=task) for task in (*TaskType,)[:3]]
-        wait_until(lambda: len(model._asked) == 4)
+        wait_until(lambda: model._waiting.qsize() == 3)
         noting.gate.set()
         for one in two:
             one.result(60)
     assert sorted(noting.tasks[1:]) == sorted(TaskType)
 
 
-def test_company_is_waited_for_only_after_company(letters):
-    """With a window of an hour, only a service that has seen a shared batch would wait at all."""
-    with ThreadPoolExecutor(8) as pool, BatchingModel(letters, window=3600) as model:
-        for text in "abc":
-            model.encode_query(text)
-        assert not pool.submit(lambda: None).result()
-        for one in ask_while_busy(model, letters, ["x", "y"], pool):
-            one.result(60)
-        late = pool.submit(model.encode_query, "late")
-        with pytest.raises(TimeoutError):
-            late.result(0.2)  # timing: nothing may happen meanwhile
-        model.close()
-        np.testing.assert_array_equal(late.result(60), letters.encode(["late"])[0])
-
-
-def test_a_full_batch_ends_the_window(letters):
-    with ThreadPoolExecutor(8) as pool, BatchingModel(letters, window=3600, max_batch=2) as model:
-        for one in [
-            *ask_while_busy(model, letters, ["x", "y"], pool),
-            pool.submit(model.encode_query, "v"),
-            pool.submit(model.encode_query, "w"),
-        ]:
-            one.result(60)
-
-
 def test_old_questions_are_forgotten_first(letters):
-    with BatchingModel(letters, cached=2) as model:
+    with closing(SharedQueryModel(letters, cached=2)) as model:
         for text in ("a", "b", "a", "c", "a", "b"):
             model.encode_query(text)
         assert letters.calls == [["a"], ["b"], ["c"], ["b"]]
-        assert len(model._cache._kept) == 2
 
 
 def test_nothing_is_kept_when_told_so(letters):
-    with BatchingModel(letters, cached=0) as model:
+    with closing(SharedQueryModel(letters, cached=0)) as model:
         model.encode_query("a")
         model.encode_query("a")
     assert letters.calls == [["a"], ["a"]]
@@ -187,53 +146,12 @@ def test_many_questions_in_one_call(model, letters):
     assert len(letters.calls) == 3
 
 
-def test_one_bad_text_spoils_no_other(model, letters):
-    with ThreadPoolExecutor(8) as pool:
-        good, bad = ask_while_busy(model, letters, ["good", "poison"], pool)
-        np.testing.assert_array_equal(good.result(60), letters.encode(["good"])[0])
-        with pytest.raises(ModelError, match="choked"):
-            bad.result(60)
-    with pytest.raises(ModelError, match="choked"):
-        model.encode_query("poison")
-    assert model.encode_query("fine").shape == (26,)
-
-
-def test_each_waiter_gets_an_error_of_its_own(model, letters):
-    with ThreadPoolExecutor(8) as pool:
-        asked = ask_while_busy(model, letters, ["elsewhere", "elsewhere", "other"], pool)
-        errors = [one.exception(20) for one in asked]
-    assert [type(error) for error in errors] == [EndpointError] * 3
-    assert len({id(error) for error in errors}) == 3
-    assert len(letters.calls) == 2, "a remote model that refuses is not asked again for each"
-
-
-def test_an_error_that_cannot_be_copied_still_arrives():
-    class Stubborn(Exception):
-        def __init__(self, one, two):
-            super().__init__(f"{one} {two}")
-
-    class Failing(Letters):
-        def encode(self, texts, batch_size=32):
-            raise Stubborn("it", "failed")
-
-    with BatchingModel(Failing()) as model, pytest.raises(Stubborn, match="it failed"):
-        model.encode_query("a")
-
-
 def test_waiting_ends_with_the_deadline(model, letters):
     letters.gate.clear()
     with pytest.raises(DeadlineError), deadline(0.05):  # timing: has to run out
         model.encode_query("slow")
     letters.gate.set()
     assert model.encode_query("slow").shape == (26,)
-
-
-def test_waiting_ends_when_nobody_wants_the_answer(model, letters):
-    letters.gate.clear()
-    gone = threading.Event()
-    threading.Timer(0.05, gone.set).start()
-    with pytest.raises(DeadlineError, match="cancelled"), deadline(3600, cancelled=gone):
-        model.encode_query("slow")
 
 
 def test_what_nobody_waits_for_is_not_encoded(model, letters):
@@ -247,31 +165,6 @@ def test_what_nobody_waits_for_is_not_encoded(model, letters):
         first.result(60)
         model.encode_query("next")
     assert letters.calls == [["first"], ["next"]]
-    assert not model._asked
-
-
-def test_close_ends_the_thread_and_refuses(letters):
-    model = BatchingModel(letters)
-    model.close()
-    model = BatchingModel(letters)
-    known = model.encode_query("a")
-    thread = model._thread
-    model.close()
-    model.close()
-    assert not thread.is_alive()
-    assert model.encode_query("a") is known
-    with pytest.raises(ModelError, match="stopping"):
-        model.encode_query("b")
-
-
-def test_bad_input_and_bad_settings(model, letters):
-    for text in ("", "  ", "\ud800", 5, ["a"]):
-        with pytest.raises(InvalidInputError):
-            model.encode_query(text)
-    assert not letters.calls
-    for wrong in ({"window": -1}, {"window": float("nan")}, {"max_batch": 0}, {"cached": -1}):
-        with pytest.raises(ConfigError):
-            BatchingModel(letters, **wrong)
 
 
 def test_everything_else_passes_through(model, letters):
@@ -289,7 +182,10 @@ def test_everything_else_passes_through(model, letters):
 def test_the_default_model_gives_the_same_bits_in_any_batch():
     plain = default_model()
     alone = [plain.encode_query(question) for question in QUESTIONS]
-    with ThreadPoolExecutor(8) as pool, BatchingModel(plain, metrics=(counts := Counts())) as model:
+    with (
+        ThreadPoolExecutor(8) as pool,
+        closing(SharedQueryModel(plain, metrics=(counts := Counts()))) as model,
+    ):
         assert model.fingerprint == plain.fingerprint
         assert model.count_tokens(["one two"]) == plain.count_tokens(["one two"])
         together = list(pool.map(model.encode_query, QUESTIONS * 3))
@@ -298,3 +194,39 @@ def test_the_default_model_gives_the_same_bits_in_any_batch():
     for at, vector in enumerate(together):
         assert vector.tobytes() == alone[at % len(QUESTIONS)].tobytes()
     np.testing.assert_array_equal(many, alone[::-1])
+
+
+def test_a_batch_has_a_limit(model, letters):
+    texts = [f"text {number}" for number in range(MOST_TOGETHER + 3)]
+    with ThreadPoolExecutor(len(texts) + 1) as pool:
+        for one in ask_while_busy(model, letters, texts, pool):
+            one.result(PATIENCE)
+    assert [len(call) for call in letters.calls] == [1, MOST_TOGETHER, 3]
+
+
+def test_an_error_reaches_everybody_who_waited(model, letters):
+    with ThreadPoolExecutor(8) as pool:
+        asked = ask_while_busy(model, letters, ["elsewhere", "other"], pool)
+        assert [type(one.exception(PATIENCE)) for one in asked] == [EndpointError] * 2
+    assert model.encode_query("fine").shape == (26,)
+
+
+def test_waiting_ends_when_nobody_wants_the_answer(model, letters):
+    letters.gate.clear()
+    gone = threading.Event()
+    gone.set()
+    with deadline(3600, cancelled=gone), pytest.raises(DeadlineError):
+        model.encode_query("slow")
+
+
+def test_closing_ends_the_thread_and_refuses(letters):
+    model = SharedQueryModel(letters)
+    known = model.encode_query("a")
+    model.close()
+    model.close()
+    assert model.encode_query("a") is known
+    with pytest.raises(ModelError):
+        model.encode_query("b")
+    for text in ("", "\ud800", 5, ["a"]):
+        with pytest.raises(InvalidInputError):
+            model.encode_query(text)

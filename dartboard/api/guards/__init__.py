@@ -1,1 +1,0 @@
-"""What every request passes before an endpoint sees it, one file a guard; ``app.py`` has their order."""
