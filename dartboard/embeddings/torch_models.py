@@ -10,6 +10,7 @@ A name that is no folder is looked up on the Hugging Face hub, with one short tr
 model comes from the hub's local cache or is refused at once.
 """
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -32,6 +33,7 @@ _BATCHES = 8
 """Batches between two deadline checks; the model sorts pairs by length within them."""
 _HUB_SECONDS = 5
 _ENTRIES = ("modules.json", "config.json")
+COLBERT_LAYOUT = "config.json with HF_ColBERT, tokenizer.json, and model.safetensors with linear.weight"
 _KINDS = ("DPRQuestionEncoder", "DPRContextEncoder")
 
 
@@ -53,7 +55,7 @@ def load(library: str, kind: str, user: str, name: str | Path, advice: str, **op
         if library == "transformers":
             make = make.from_pretrained
         return make(str(name), local_files_only=there or not _hub_answers(str(name)), **options)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except Exception as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise ModelError(
             f"{user}: {str(name)!r} could not be loaded: {reason[0]}. Give the path of a local folder with "
@@ -420,3 +422,96 @@ class DprEncoder(BatchModel):
         with self._torch.inference_mode():
             output = self.model(**features.to(self._device)).pooler_output
         return np.asarray(output.float().cpu().numpy(), dtype=np.float32)
+
+
+class ColbertModel:
+    """Unit token vectors of a ColBERT checkpoint in a local folder (Khattab & Zaharia, 2020).
+
+    The folder is that of Stanford's ColBERT (``HF_ColBERT`` in ``config.json``, ``linear.weight`` among the
+    weights, ``artifact.metadata``) or one that ``MultiVectorEncoder.save`` made. A query is padded with masks
+    to a fixed length, and the masks become vectors too; punctuation of a passage does not.
+    """
+
+    def __init__(self, path: str | Path, *, device: str = "cpu") -> None:
+        folder, user = Path(path), type(self).__name__
+        _check_colbert(folder)
+        self.model = load(
+            "sentence_transformers", "MultiVectorEncoder", user, folder, COLBERT_LAYOUT, device=device
+        )
+        self._name = folder.resolve().name
+        self._modules = repr(self.model)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self._name
+
+    @property
+    def token_dim(self) -> int:
+        """Dimension of the token vectors."""
+        return int(self.model.get_embedding_dimension())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name and a hash of the modules with their settings, all weights, the vocabulary and the markers."""
+        vocabulary = sorted(self.model.tokenizer.get_vocab().items())
+        prompts = sorted((self.model.prompts or {}).items())
+        settings = [self._modules, *(module.get_config_dict() for module in self.model)]
+        return torch_fingerprint(self.name, settings, prompts, vocabulary, tensors=self.model.state_dict())
+
+    def token_vectors(
+        self,
+        texts: str | Sequence[str],
+        *,
+        task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
+        batch_size: int = 32,
+    ) -> list[Vectors]:
+        """``(t_i, dim)`` float32 for each text; for a query, t_i is the checkpoint's length of queries."""
+        listed = check_texts(texts)
+        found: dict[int, Vectors] = {}
+        for rows in batches_by_length(listed, batch_size):
+            features = self._features([listed[row] for row in rows], task)
+            for row, one in zip(rows, features, strict=True):
+                kept = one["token_embeddings"][one["attention_mask"].bool()]
+                found[row] = np.asarray(kept.float().cpu().numpy(), dtype=np.float32)
+                if not np.isfinite(found[row]).all():
+                    raise ModelError(f"ColBERT model {self.name!r} returned vectors that are not finite")
+        return [found[row] for row in range(len(listed))]
+
+    def tokens(
+        self, texts: str | Sequence[str], *, task: TaskType = TaskType.RETRIEVAL_DOCUMENT
+    ) -> list[list[str]]:
+        """The tokens of :meth:`token_vectors`, in its order; the marker is ``[Q]`` or ``[D]``."""
+        marker = "[D]" if TaskType(task) is TaskType.RETRIEVAL_DOCUMENT else "[Q]"
+        spelled = []
+        for one in self._features(check_texts(texts), task):
+            ids = one["input_ids"][one["attention_mask"].bool()].tolist()
+            words = [str(word) for word in self.model.tokenizer.convert_ids_to_tokens(ids)]
+            spelled.append([words[0], marker, *words[2:]])
+        return spelled
+
+    def _features(self, texts: list[str], task: TaskType) -> list[dict[str, Any]]:
+        passage = TaskType(task) is TaskType.RETRIEVAL_DOCUMENT
+        encode = self.model.encode_document if passage else self.model.encode_query
+        found: list[dict[str, Any]] = encode(
+            texts, batch_size=len(texts), show_progress_bar=False, output_value=None
+        )
+        return found
+
+
+def _check_colbert(folder: Path) -> None:
+    """Refuse what is no checkpoint: the library would add a random projection without a word."""
+    if not folder.is_dir() or (folder / "modules.json").is_file():
+        return
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        metadata = folder / "artifact.metadata"
+        stated = json.loads(metadata.read_text(encoding="utf-8")) if metadata.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder} is no ColBERT checkpoint: {error}. It holds {COLBERT_LAYOUT}") from error
+    if not isinstance(stated, dict) or "HF_ColBERT" not in (config.get("architectures") or []):
+        raise ModelError(
+            f"{folder} is an encoder, not a ColBERT checkpoint: its config.json names no HF_ColBERT. It "
+            f"should hold {COLBERT_LAYOUT}",
+            field="model",
+        )

@@ -90,7 +90,7 @@ def _bm25(model: "EmbeddingModel", rest: str) -> Retriever:
 
 
 def _colbert(model: "EmbeddingModel", path: str) -> Retriever:
-    from dartboard.embeddings.colbert import ColbertModel
+    from dartboard.embeddings.torch_models import ColbertModel
     from dartboard.retrievers.colbert import ColbertRetriever
 
     if path:
