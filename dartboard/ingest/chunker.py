@@ -24,7 +24,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache, reduce
 from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple, get_args
@@ -291,10 +291,25 @@ class _Cutter:
             if held:
                 yield from self._block_unit(*held, room)
             held, opened = (block, block.start if opened < 0 else opened), -1
-        if held:
-            yield from self._block_unit(held[0] if opened < 0 else replace(held[0], end=end), held[1], room)
-        elif opened >= 0:
-            yield from self._units((opened, end), (lines, words), room)
+        if opened < 0 or not held:
+            yield from self._block_unit(*held, room) if held else self._rest(opened, end, room)
+            return
+        *units, last = self._block_unit(*held, room)
+        yield from units
+        left = room - self._unit(opened, end).tokens
+        if left <= 0:  # as many labels as fill a piece
+            yield last
+            yield from self._rest(opened, end, room)
+        elif last.tokens <= left:
+            yield self._unit(last.start, end)._replace(repeat=last.repeat)
+        else:
+            *parts, last = self._units((last.start, last.end), _SPLITTERS.get(held[0].kind, _PROSE), left)
+            yield from parts
+            yield self._unit(last.start, end)
+
+    def _rest(self, start: int, end: int, room: int) -> Iterator[_Unit]:
+        """Headings and labels without any text."""
+        return self._units((start, end), (lines, words), room) if start >= 0 else iter(())
 
     def _block_unit(self, block: Block, first: int, room: int) -> Iterator[_Unit]:
         """A block, or its parts; the headings from ``first`` on join the first of them."""
@@ -387,7 +402,11 @@ class _Cutter:
             else:
                 if done == len(window):
                     return
-                while tokens < self._smallest and len(before) > 1 and tokens + before[-1].tokens <= size:
+                while (
+                    tokens < self._smallest
+                    and len(before) > 1
+                    and (before[-1].tokens * _LARGEST_REPEAT <= size)
+                ):
                     window.insert(0, before.pop())
                     tokens, last, done = tokens + window[0].tokens, last + 1, done + 1
             # Token counts of units may not add up, because of the white space between: count the whole.

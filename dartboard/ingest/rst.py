@@ -31,10 +31,14 @@ _CODE = re.compile(
     r"|prompt|graphviz|ipython|console|highlight-lang)$"
 )
 _PLACED = re.compile(
-    r"(?:auto\w+|\w*include|image|figure|version\w+|deprecated|contents|toctree|raw|centered|tip|note|warning"
-    r"|sectionauthor|codeauthor|moduleauthor)$"
+    r"(?:auto\w+|version\w+|deprecated|centered|tip|note|warning|toctree|(?P<unseen>\w*include|image|figure"
+    r"|contents|raw|sectionauthor|codeauthor|moduleauthor))$"
 )
-"""Directives that mean something where they stand, even without content; others announce what follows."""
+"""Directives that belong where they stand, even without content; others announce what follows. ``unseen`` are
+no text for a reader.
+"""
+_STAYS = "stays"
+"""The title of labels that are no part of a title below them."""
 _OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
 _SIMPLE_TABLE = re.compile(r"\s*=+(?: +=+)+\s*$")
 _GRID_TABLE = re.compile(r"\s*\+(?:[-=]+\+)+\s*$")
@@ -69,7 +73,7 @@ def _with_labels(text: str) -> Iterator[Block]:
     labels: list[Block] = []
     for block in _blocks(text):
         near = bool(labels) and not text[labels[-1].end : block.start].strip()
-        if block.kind == "label" and (near or not labels):
+        if block.kind == "label" and block.title != _STAYS and (near or not labels):
             labels.append(block)
             continue
         if block.kind == "heading" and near:
@@ -77,8 +81,8 @@ def _with_labels(text: str) -> Iterator[Block]:
             labels = []
             continue
         yield from labels
-        labels = [block] if block.kind == "label" else []
-        if block.kind != "label":
+        labels = [block] if block.kind == "label" and block.title != _STAYS else []
+        if not labels:
             yield block
     yield from labels
 
@@ -98,6 +102,8 @@ def _blocks(text: str) -> Iterator[Block]:
             at = end + 1
         elif not line.strip():
             free = True
+        elif free and _is_adornment(line) and not line_at(text, at).strip():  # a line between paragraphs
+            yield Block(start, start + len(line), "label", title=_STAYS)
         elif _LABEL.match(line):
             end = start + len(line)
             yield Block(start, end, "label")
@@ -129,8 +135,9 @@ def _explicit(text: str, start: int, line: str) -> Iterator[Block]:
     if not directive:
         if not line.lstrip().startswith(".. ["):  # a comment, not a footnote
             yield Block(start, max(head, end), "label")
-    elif end > below or not _PLACED.match(name):
-        yield Block(start, head, "label")
+    elif end > below or not (placed := _PLACED.match(name)) or placed["unseen"]:
+        stays = end <= below and _PLACED.match(name) is not None
+        yield Block(start, head, "label", title=_STAYS if stays else "")
         if end > below and _CODE.match(name):
             yield Block(_text_start(text, below), end, "code")
 

@@ -250,6 +250,38 @@ def test_literal_blocks_of_rst_stay_whole():
     assert sum("one. two\n\n   three" in piece.text for piece in pieces) == 1
 
 
+GLOSSARY = (
+    "Guide\n=====\n\n" + "Words of the guide say so. " * 12 + "\n\n.. image:: a.png\n\n----\n\n"
+    ".. _daemon-mode:\n.. setting:: DAEMON\n\nDaemon mode\n-----------\n\n" + "It runs alone. " * 12 + "\n\n"
+    ".. note::\n\n   Stop it first, and wait until it has ended, as it may take a while.\n\n"
+    ".. code-block:: sh\n\n   run --daemon\n\n"
+    + "Then it runs on. " * 8
+    + "\n\n.. _link: https://example.org/a\n"
+)
+
+
+@pytest.mark.parametrize("size", [32, 40, 64])
+def test_labels_stay_with_what_they_announce(size):
+    """No piece holds labels alone, and none ends with one that belongs to what follows."""
+    pieces = chunk(read_one(GLOSSARY, "a.rst"), ChunkingConfig(size=size, overlap=4, smallest=8))
+    for piece in pieces:
+        last = piece.text.rstrip().split("\n")[-1].strip()
+        assert not last.endswith("::") and "daemon-mode" not in last and "DAEMON" not in last
+        assert any(word in piece.text for word in ("say so", "alone", "Stop", "--daemon", "runs on"))
+    (titled,) = [piece for piece in pieces if "Daemon mode\n" in piece.text]
+    assert ".. _daemon-mode:" in titled.text and titled.metadata["section"] == "Guide > Daemon mode"
+
+
+def test_parts_of_a_table_repeat_its_head():
+    rows = "\n".join(f"| {400 + at} | `code_{at}` | what went wrong and what to do |" for at in range(20))
+    text = f"# Errors\n\nThey are listed.\n\n| status | code | meaning |\n|---|---|---|\n{rows}\n"
+    pieces = chunk(read_one(text, "a.md"), ChunkingConfig(size=60, overlap=0))
+    assert len(pieces) > 3
+    for piece in pieces:
+        assert "| status | code | meaning |\n|---|---|---|\n| 4" in piece.text
+        assert estimate_tokens(piece.text) <= 60 and piece.metadata["section"] == "Errors"
+
+
 CLASS = "import os\n\n\nclass Store(Base):\n    '''Keeps things.'''\n\n" + "\n".join(
     f"    def method_{n}(self, value):\n        return self.call(value, {n}) + {n}\n" for n in range(6)
 )
