@@ -23,9 +23,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # run as a script, this file finds its neighbours
 
-from dartboard.embeddings import default_model  # noqa: E402
-from dartboard.engine.chunk_writer import split  # noqa: E402
-from dartboard.ingest import ChunkingConfig, Problem, read_path  # noqa: E402
+from dartboard.embeddings import default_model
+from dartboard.engine.chunk_writer import split
+from dartboard.ingest import ChunkingConfig, Problem, read_path
 
 LINK = re.compile(r":ref:`([^`<]+?)\s*<([^`>]+)>`", re.DOTALL)
 LABEL = re.compile(r"\.\. _`?([^:`]+)`?:\s*$")
@@ -121,7 +121,8 @@ def compared(here: dict[str, float], there: dict[str, float]) -> str:
 
 def main() -> None:
     """Measure each folder, write the ranks, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
     parser.add_argument("out", type=Path)
     parser.add_argument("docs", nargs="+", type=Path)
     parser.add_argument("--files", type=int)
