@@ -1,5 +1,6 @@
 """Real clients of other rerankers, pointed at a real server: only the URL changes."""
 
+import os
 import re
 import warnings
 from pathlib import Path
@@ -102,3 +103,53 @@ def test_the_documentation_runs(server, capsys):
     with_key = plain_block.replace("json={", f"headers={{'X-API-Key': '{secret}'}}, json={{")
     exec(compile(with_key, str(page), "exec"), {})
     assert capsys.readouterr().out.endswith("'Copper conducts.']\n")
+
+
+# Without it, litellm fetches a list of prices when it is imported.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+
+def own_order(client, k):
+    return [one.index for one in client.rerank(model="m", query=QUERY, documents=TEXTS, top_n=k).results]
+
+
+@pytest.mark.parametrize(
+    "provider", ["huggingface", "cohere", "jina_ai", "voyage", "hosted_vllm", "together_ai", "azure_ai"]
+)
+def test_litellm(server, client, provider):
+    with warnings.catch_warnings(action="ignore"):
+        litellm = pytest.importorskip("litellm")
+        url, secret = server
+        calls = [{}, {"top_n": 3}, {"top_n": 3, "return_documents": True}]
+        if provider == "voyage":  # without top_n, it sends what Jina's clients send
+            calls = calls[1:]
+        for more in calls:
+            answer = litellm.rerank(
+                model=f"{provider}/m", query=QUERY, documents=TEXTS, api_base=url, api_key=secret, **more
+            )
+            ranked = [one["index"] for one in answer.results]
+            assert ranked[:3] == own_order(client, 3)
+            assert all(0 < one["relevance_score"] < 1 for one in answer.results)
+            if more.get("return_documents"):
+                assert answer.results[0]["document"]["text"] == TEXTS[ranked[0]]
+
+
+@pytest.mark.parametrize(
+    ("provider", "path"),
+    [
+        ("text-embeddings-inference", "/rerank"),
+        ("cohere", "/v1/rerank"),
+        ("jina", "/v1/rerank"),
+        ("voyage", "/v1/rerank"),
+    ],
+)
+def test_rerankers(server, client, provider, path):
+    with warnings.catch_warnings(action="ignore"):
+        rerankers = pytest.importorskip("rerankers")
+        url, secret = server
+        ranker = rerankers.Reranker(
+            "m", model_type="APIRanker", api_provider=provider, api_key=secret, url=url + path, verbose=0
+        )
+        found = ranker.rank(QUERY, TEXTS)
+        assert [one.document.doc_id for one in found.top_k(len(TEXTS))] == own_order(client, len(TEXTS))
+        assert found.results[0].document.text == TEXTS[found.results[0].document.doc_id]
