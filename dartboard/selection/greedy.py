@@ -260,6 +260,7 @@ class _GreedyRun:
         self.picks: list[int] = []
         self.log_gains: list[float] = []
         self.by_relevance: list[bool] = []
+        self._turned = False  # whether no gain reaches relevance_below any more
         for row in (seen := pool.rows_of(limits.seen)):
             self.objective.add(row)
         self.seen_cover = self.objective.covered.copy() if seen else None
@@ -301,10 +302,13 @@ class _GreedyRun:
         return allowed
 
     def _pick_by_gain(self) -> bool:
+        if self._turned:
+            return False
         allowed = self._allowed()
         costs = self._tracker.costs(self._leaders) if self._per_token else None
         best = self.objective.best(allowed, costs, self._least)
         if best is None or self._limits.stops(best[1], self._first):
+            self._turned = not self._tracker.selective  # gains only fall
             return False
         self._pick(int(self._leaders[best[0]]), best[1])
         return True
@@ -315,23 +319,27 @@ class _GreedyRun:
         It must not be all but the same as a pick, nor represented by what was seen. Where only such rows are
         left, they go on by gain; under a token budget none is picked.
         """
-        allowed = self._allowed()
-        best = self.objective.best(allowed) if self._least else None
-        if best is None or self._limits.stops(best[1], self._first):
+        if not self._least:
             return False
+        limits, allowed, best = self._limits, self._allowed(), None
+        if limits.min_gain_share or limits.token_budget or limits.seen or self._pool.target_of is None:
+            best = self.objective.best(allowed)  # who gains nothing at all is not picked
+            if best is None or limits.stops(best[1], self._first):
+                return False
         left = self.objective.open_rows() if allowed is None else self.objective.open_rows() & allowed
         if self._pool.target_of is not None:
             own = self._pool.target_of[self._leaders]
             left &= self.objective.covered[own] <= _REPEATED
             if self.seen_cover is not None:
                 left &= self.seen_cover[own] < HALF
-        if self._limits.token_budget is not None and self._limits.relevance_floor is not None:
-            left &= self._pool.similarity[self._leaders] >= self._limits.relevance_floor
+        if limits.token_budget is not None and limits.relevance_floor is not None:
+            left &= self._pool.similarity[self._leaders] >= limits.relevance_floor
         if left.any():
             row = int(np.where(left, self._pool.relevance[self._leaders], -np.inf).argmax())
             self._pick(int(self._leaders[row]), by_relevance=True)
             return True
-        if self._limits.token_budget is not None:
+        best = best or self.objective.best(allowed)
+        if limits.token_budget is not None or best is None:
             return False
         self._pick(int(self._leaders[best[0]]), best[1])
         return True
