@@ -38,7 +38,11 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base of all complaints about arguments, wherever this version of typer keeps it."""
 
 app = typer.Typer(
-    name="dartboard", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    name="dartboard",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100},
 )
 app.command(cls=Panels, short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
 app.command(cls=Panels, short_help="Index files and folders.")(index)

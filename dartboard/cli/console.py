@@ -7,6 +7,7 @@ is off: brackets in a text stay, and what is styled is a ``Text``. What stranger
 import io
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +40,8 @@ def results() -> Console:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     console = _Console(highlight=False, markup=False, emoji=False)
-    console.width = min(console.width, WIDEST)
+    piped = not console.is_terminal and "COLUMNS" not in os.environ
+    console.width = WIDEST if piped else min(console.width, WIDEST)
     return console
 
 

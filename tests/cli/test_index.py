@@ -108,6 +108,14 @@ def test_search(indexed, capsys):
     assert "None of the 2 candidates fits" in capsys.readouterr().out
 
 
+def test_a_pipe_is_wider_than_a_terminal(indexed, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS")
+    assert main(["search", "how often do keys change?", "--explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any("ninety days" in line and len(line) > 80 for line in lines)
+    assert next(line for line in lines if line.startswith("ms: ")).endswith(tuple("0123456789"))
+
+
 def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
     question = "How do I bake sourdough bread?"
     assert main(["search", question, "-k", "2"]) == 0
