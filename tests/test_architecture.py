@@ -26,7 +26,6 @@ LEVELS = [
         "plugins",
         "statistics",
         "plain_text",
-        "wrong_names",
     },
     {"near_duplicates"},
     {"selection", "embeddings", "ingest", "lexical"},

@@ -58,7 +58,6 @@ WITHOUT_PAGE = frozenset(
         "plain_text",
         "version",
         "web",
-        "wrong_names",
     }
 )
 """Rooms that users do not import from: ``config`` is read through ``core``."""
