@@ -27,8 +27,8 @@ def coverage_picture(found: Mapping[str, Any]) -> str:
     with Drawing(*SIZE) as (figure, (axes,)):
         axes.fill_between(ks, found["ceiling"], 1.0, color=COLOURS["cosine"], alpha=0.15, linewidth=0)
         axes.annotate("no set reaches this", (1.2, 0.95), fontsize=9, color=INK, va="top")
-        for name, values in found["coverage"].items():
-            axes.plot(ks, values, **line_style(name, OURS))
+        for place, (name, values) in enumerate(found["coverage"].items()):
+            axes.plot(ks, values, **line_style(name, OURS, 0 if name == OURS else place))
         axes.set_xlabel("picks")
         axes.set_ylabel("coverage")
         axes.set_ylim(0.0, 1.0)
