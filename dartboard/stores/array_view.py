@@ -18,7 +18,14 @@ import numpy as np
 from dartboard.errors import StoreFormatError
 from dartboard.lexical import Analyzer, BM25Index, InvertedIndex
 from dartboard.lexical.term_table import TermTable
-from dartboard.stores.arrays import Rows, SparseArray, TextArray, VectorArray, unfit_arrays
+from dartboard.stores.arrays import (
+    Rows,
+    SparseArray,
+    TextArray,
+    VectorArray,
+    positions_of,
+    unfit_arrays,
+)
 from dartboard.stores.base import BaseCollection
 from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field, only_readable
 from dartboard.stores.filters import Filter, check_filter, filter_to_json
@@ -30,6 +37,7 @@ from dartboard.utils import unit_rows
 
 _Made = TypeVar("_Made")
 _FILTERS_KEPT = 16
+_GONE_WRITES, _GONE_ROWS = 100, 1000
 _IDS_KEPT = 200_000
 
 
@@ -41,6 +49,20 @@ class ArrayCache:
         self.filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
         self.ids: dict[int, str] = {}
         self.lock = RLock()
+        self._gone: dict[int, Rows] = {}
+
+    def note_gone(self, revision: int, rows: Sequence[int]) -> None:
+        """Remember which rows a write of this process has deleted, if they are few."""
+        if len(rows) <= _GONE_ROWS:
+            self._gone[revision] = np.array(sorted(rows), np.int64)
+        if len(self._gone) > _GONE_WRITES:
+            del self._gone[next(iter(self._gone))]
+
+    def without_gone(self, rows: Rows, before: int, after: int) -> Rows:
+        """The rows without those that the writes after one revision have deleted, as far as is known."""
+        for revision in range(max(before, after - _GONE_WRITES) + 1, after + 1):
+            rows = np.delete(rows, positions_of(rows, self._gone.get(revision, rows[:0])))
+        return rows
 
     def describe(self) -> dict[str, Any]:
         """The vectors in memory, for statistics."""
@@ -189,11 +211,13 @@ class ArrayView(BaseCollection, ABC):
     # Arrays
 
     def row_list(self) -> Rows:
-        """The rows of all records. It is read anew only if a record was deleted or replaced."""
+        """The rows of all records; read anew only if another process has deleted or replaced some."""
 
         def moved(rows: Rows) -> Rows:
-            joined = np.concatenate([rows, self.rows_after(_last(rows))])
-            return joined if joined.size == self.size() else self.rows_after(0)
+            size, joined = self.size(), np.concatenate([rows, self.rows_after(_last(rows))])
+            if joined.size != size and "rows" in self._known:
+                joined = self.cache.without_gone(joined, self._known["rows"][0], self.revision)
+            return joined if joined.size == size else self.rows_after(0)
 
         return self._at("rows", lambda: self.rows_after(0), moved)
 

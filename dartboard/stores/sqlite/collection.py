@@ -303,9 +303,12 @@ class SqliteCollection(BaseCollection):
     def upsert(self, records: Sequence[Record]) -> None:
         """Write the records, all or none; they are on disk when this returns."""
         last = list({record.id: record for record in records}.values())
+        if not last:
+            return
         with self.store.writing() as connection:
             SqliteView(self, connection, {}).manifest.check(last)
-            write_records(connection, self.key, last)
+            revision, gone = write_records(connection, self.key, last)
+        self.cache.note_gone(revision, gone)
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Delete by ids or by filter."""
@@ -315,12 +318,10 @@ class SqliteCollection(BaseCollection):
             condition, given = f"id IN {_LISTED}", {"listed": json.dumps(list(ids or ()))}
         with self.store.writing() as connection, ending_in_time(connection):
             SqliteView(self, connection, {})  # raises if the collection was dropped
-            deleted = connection.execute(
-                f"DELETE FROM records WHERE collection = :key AND {condition}", {"key": self.key, **given}
-            ).rowcount
-            if deleted:
-                _raise_revision(connection, self.key)
-        return deleted
+            gone = _delete(connection, condition, {"key": self.key, **given})
+            revision = _raise_revision(connection, self.key)
+        self.cache.note_gone(revision, gone)
+        return len(gone)
 
     def prepare(self) -> None:
         """Build the arrays, and save those of a large collection for the next process."""
@@ -349,14 +350,16 @@ class SqliteCollection(BaseCollection):
         self.cache = ArrayCache()
 
 
-def write_records(connection: sqlite3.Connection, key: int, records: Sequence[Record]) -> None:
-    """Add or replace records with distinct ids, within a write transaction."""
-    if not records:
-        return
-    connection.execute(
-        f"DELETE FROM records WHERE collection = :key AND id IN {_LISTED}",
-        {"key": key, "listed": json.dumps([record.id for record in records])},
-    )
+def write_records(
+    connection: sqlite3.Connection, key: int, records: Sequence[Record]
+) -> tuple[int, list[int]]:
+    """Add or replace records with distinct ids, within a write transaction.
+
+    Returns:
+        The new revision, and the rows that were replaced.
+    """
+    ids = json.dumps([record.id for record in records])
+    gone = _delete(connection, f"id IN {_LISTED}", {"key": key, "listed": ids})
     used = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
     rows = list(enumerate(records, start=1 + (used[0] if used else 0)))
     connection.executemany(
@@ -368,7 +371,7 @@ def write_records(connection: sqlite3.Connection, key: int, records: Sequence[Re
         ((row, each.text, _packed(each.embedding)) for row, each in rows),
     )
     connection.executemany("INSERT INTO fields VALUES (?, ?, ?, ?)", _fields(rows))
-    _raise_revision(connection, key)
+    return _raise_revision(connection, key), gone
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -386,8 +389,16 @@ def _fields(rows: Sequence[tuple[int, Record]]) -> Iterator[tuple[int, str, str,
             yield row, "blob", name, bytes(data)
 
 
-def _raise_revision(connection: sqlite3.Connection, key: int) -> None:
-    connection.execute("UPDATE collections SET revision = revision + 1 WHERE key = ?", (key,))
+def _delete(connection: sqlite3.Connection, condition: str, given: dict[str, Any]) -> list[int]:
+    """Delete matching records; returns their rows."""
+    statement = f"DELETE FROM records WHERE collection = :key AND {condition} RETURNING row"
+    return [row for (row,) in connection.execute(statement, given).fetchall()]
+
+
+def _raise_revision(connection: sqlite3.Connection, key: int) -> int:
+    statement = "UPDATE collections SET revision = revision + 1 WHERE key = ? RETURNING revision"
+    ((revision,),) = connection.execute(statement, (key,)).fetchall()
+    return int(revision)
 
 
 @lru_cache(maxsize=64)

@@ -31,10 +31,10 @@ class ShelfCollection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings."""
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Change these settings and keep the others."""
         with self._writing(self._inner):
-            self._inner.configure(settings)
+            self._inner.configure(changes)
 
     def upsert(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none."""

@@ -1,11 +1,10 @@
 """The shelf keeps the contract that every store of dartboard keeps, and what it holds outlives it."""
 
 import pytest
-from dartboard.testing.samples import PLAIN, sample_records
 
 from dartboard.errors import StoreError
 from dartboard.stores import open_store
-from dartboard.testing import StoreContract
+from dartboard.testing import PLAIN, StoreContract, sample_records
 
 
 class TestShelf(StoreContract):
