@@ -44,7 +44,7 @@ from dartboard.engine.chunk_writer import ChunkWriter, split  # noqa: E402
 from dartboard.evaluation.plots import COLOURS, INK, Drawing, as_svg, standalone  # noqa: E402
 from dartboard.ingest import ChunkingConfig, Document  # noqa: E402
 from dartboard.ingest.documents import digest  # noqa: E402
-from dartboard.mining.judges.answer_judge import first_match  # noqa: E402
+from dartboard.mining.judges.words import first_sentence  # noqa: E402
 from dartboard.selection import MMR  # noqa: E402
 from dartboard.selection.pool import spread_to_neighbours  # noqa: E402
 from dartboard.statistics import bootstrap, compare  # noqa: E402
@@ -198,7 +198,7 @@ def measured(folder: str, engine: Engine) -> dict[str, Any]:
                 for text, budget in zip(texts, BUDGETS, strict=True):
                     assert not text or count_tokens(engine.model, [text])[0] <= budget
                 columns.setdefault(name, []).append(
-                    [all(first_match(part, [text]) is not None for part in parts) for text in texts]
+                    [all(first_sentence(part, [text]) is not None for part in parts) for text in texts]
                 )
                 repeats.setdefault(name, []).append([repeated(text) for text in texts])
     rows = {name: np.array(values, dtype=float) for name, values in columns.items()}

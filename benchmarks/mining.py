@@ -34,14 +34,14 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 from benchmarks.measuring import data_folder  # noqa: E402
 from dartboard.evaluation.tables import markdown  # noqa: E402
 from dartboard.mining.agreement import wilson  # noqa: E402
-from dartboard.mining.benchmark_registry import labelled_cases  # noqa: E402
 from dartboard.mining.cases import Case  # noqa: E402
 from dartboard.mining.context_pool import ContextPool, build_pool  # noqa: E402
 from dartboard.mining.corpora.base import Document  # noqa: E402
 from dartboard.mining.corpora.memory_corpus import LabelledCorpus, read_dataset  # noqa: E402
 from dartboard.mining.judges import AnswerJudge  # noqa: E402
 from dartboard.mining.judges.base import Verdict  # noqa: E402
-from dartboard.mining.kernels import ExpansionKernel, find_kernel  # noqa: E402
+from dartboard.mining.kernels import FoundKernel, find_kernel  # noqa: E402
+from dartboard.mining.registry import labelled_cases  # noqa: E402
 
 MULTI_HOP = {"HotpotQA": "hotpotqa_dev200", "MuSiQue": "musique_train100"}
 RGB = {"RGB, two facets": "rgb_int_neutronrag", "RGB, one fact": "rgb_en_fact"}
@@ -140,7 +140,7 @@ def measure_kernels(folder: Path) -> dict[str, Any]:
     for setting in SETTINGS:
         if setting.wording not in words:
             continue
-        found: list[ExpansionKernel] = []
+        found: list[FoundKernel] = []
         shares = []
         for seed in SEEDS if setting.flips else SEEDS[:1]:
             judge = KnowingJudge(
@@ -166,9 +166,9 @@ def measure_kernels(folder: Path) -> dict[str, Any]:
     }
 
 
-def is_exact(kernel: ExpansionKernel, truth: Mapping[str, Sequence[str]]) -> bool:
+def is_exact(kernel: FoundKernel, truth: Mapping[str, Sequence[str]]) -> bool:
     """Whether a kernel is the set of supporting paragraphs."""
-    return set(kernel.contexts) == set(truth[kernel.case])
+    return set(kernel.kernel.contexts) == set(truth[kernel.case])
 
 
 def wordings(folder: Path, documents: Mapping[str, Document]) -> dict[str, Wording]:
@@ -214,12 +214,12 @@ def _sub_questions(folder: Path) -> dict[tuple[str, str], str]:
 
 def _row(
     setting: Setting,
-    found: Sequence[ExpansionKernel],
+    found: Sequence[FoundKernel],
     shares: Sequence[float],
     truth: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     exact = sum(is_exact(kernel, truth) for kernel in found)
-    calls = sorted(kernel.calls for kernel in found)
+    calls = sorted(kernel.kernel.calls for kernel in found)
     cases = len(found) // len(shares)
     low, high = wilson(exact / len(found) * cases, cases)
     return {
@@ -238,8 +238,8 @@ def _row(
             "p95": calls[round(0.95 * (len(calls) - 1))],
             "most": calls[-1],
         },
-        "status": dict(sorted(Counter(kernel.status for kernel in found).items())),
-        "false_alternatives": sum(len(kernel.alternatives) for kernel in found) / len(found),
+        "status": dict(sorted(Counter(kernel.kernel.status for kernel in found).items())),
+        "false_alternatives": sum(len(kernel.kernel.alternatives) for kernel in found) / len(found),
         "misses": sorted({kernel.case for kernel in found if not is_exact(kernel, truth)}),
     }
 

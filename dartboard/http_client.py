@@ -1,8 +1,7 @@
-"""Requests to models behind HTTP: JSON in, JSON out, time limits, retries, and no key in any message.
+"""Requests to models behind HTTP: JSON in, JSON or events out, time limits, retries, no key in any message.
 
-Embedding models, judges and models that write answers all ask through :class:`Endpoint`. Why no library does
-the retries: httpx repeats only failed connections, not 429 or 5xx; tenacity is no dependency of ours and
-knows neither ``Retry-After`` nor the deadline of the work at hand, which are most of what is here.
+Embedding models, judges and models that write answers all ask through :class:`Endpoint`; tenacity repeats
+what is worth it, as a :class:`Patience` says.
 """
 
 import json
@@ -11,23 +10,58 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import httpx
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from dartboard.deadline import check, within
 from dartboard.errors import ConfigError, EndpointError
 
 logger = logging.getLogger(__name__)
 
-_A_YEAR = 365 * 86400.0
 _MB = 1_000_000
-_WORTH_ANOTHER_TRY = frozenset({0, 408, 409, 425, 429})
 _GOOGLE_DELAY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')
+_DONE = b"[DONE]"
+
+Kind = Literal["unreachable", "limited", "failed", "refused", "rejected", "broken", "silent", "cut", "empty"]
+"""``refused``: key, model or address; ``rejected``: this request alone; ``broken``: no answer to be read."""
+
+
+class RequestError(EndpointError):
+    """One request came to nothing.
+
+    ``lost``: it may have been worked on (and charged for), but no answer that can be read arrived. ``status``
+    is 0 where no answer came, ``retry_after`` the seconds that the endpoint asks to wait.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Kind | None = None,
+        status: int = 0,
+        retry_after: float | None = None,
+        lost: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind or _kind(status)
+        self.status, self.retry_after, self.lost = status, retry_after, lost
+        self.attempts = 1
+
+    @property
+    def worth_another_try(self) -> bool:
+        """Whether the same request can succeed later."""
+        return self.lost or self.kind in ("unreachable", "limited", "failed") or self.status in (409, 425)
+
+
+class LongWaitError(EndpointError):
+    """The endpoint asks for a longer pause than is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,50 +84,45 @@ class Patience:
         if not self.timeout > 0 or self.attempts < 1 or not all(wait >= 0 for wait in waits):
             raise ConfigError(f"needed: timeout > 0, attempts >= 1 and waits >= 0, got {self}")
 
-    def wait(self, attempt: int, asked: float | None) -> float:
-        """Seconds to wait after failed attempt number ``attempt``, from 0; an error where it is too long."""
-        if asked is not None and asked > self.longest_asked:
-            then = datetime.now(UTC) + timedelta(seconds=min(asked, _A_YEAR))
-            raise EndpointError(
-                f"asks to wait {asked:,.0f} s, longer than the {self.longest_asked:,.0f} s that are allowed: "
-                f"come back after {then:%Y-%m-%d %H:%M:%S} UTC, or allow more (longest_asked, --max-wait)"
-            )
-        if asked is not None:
-            return asked
-        return min(self.first_wait * 2.0**attempt, self.longest_wait) * random.uniform(0.5, 1)
+    def retrying(
+        self, pause: Callable[[float], None], told: Callable[[RequestError, float], None]
+    ) -> Retrying:
+        """Repeats requests; ``told`` hears of each failure before the ``pause``."""
 
+        def wait(state: RetryCallState) -> float:
+            asked = _error(state).retry_after
+            if asked is not None and asked > self.longest_asked:
+                raise LongWaitError(
+                    f"asks to wait {asked:,.0f} s, longer than the {self.longest_asked:,.0f} s that are "
+                    "allowed: come back later, or allow more (longest_asked)"
+                )
+            if asked is not None:
+                return asked
+            growing = self.first_wait * 2.0 ** (state.attempt_number - 1)
+            return min(growing, self.longest_wait) * random.uniform(0.5, 1)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What came of one request.
+        def before_sleep(state: RetryCallState) -> None:
+            told(_error(state), state.upcoming_sleep)
 
-    ``status`` is 0 where no answer came. ``lost``: the request may have been worked on (and charged for), but
-    no answer that can be read arrived. ``trouble`` says what went wrong, without the key.
-    """
+        def again(error: BaseException) -> bool:
+            return isinstance(error, RequestError) and error.worth_another_try
 
-    status: int = 0
-    answer: Any = None
-    trouble: str = ""
-    retry_after: float | None = None
-    lost: bool = False
+        def stop(state: RetryCallState) -> bool:
+            _error(state).attempts = state.attempt_number
+            return stop_after_attempt(self.attempts)(state)
 
-    @property
-    def ok(self) -> bool:
-        """Whether there is a JSON object to read."""
-        return isinstance(self.answer, dict)
-
-    @property
-    def worth_another_try(self) -> bool:
-        """Whether the same request can succeed later."""
-        return self.status in _WORTH_ANOTHER_TRY or self.status >= 500 or self.lost
-
-
-class _TooLongError(Exception):
-    """The endpoint sends more than any answer holds; the rest is not read."""
+        return Retrying(
+            retry=retry_if_exception(again),
+            stop=stop,
+            wait=wait,
+            sleep=pause,
+            before_sleep=before_sleep,
+            reraise=True,
+        )
 
 
 class Endpoint:
-    """Posts JSON and reads JSON at one base URL; see :meth:`post` and :meth:`once`.
+    """Posts JSON to one base URL; see :meth:`post` (an answer, with retries) and :meth:`events` (once).
 
     Args:
         base_url: what comes before the paths, as in ``http://localhost:11434/v1``.
@@ -119,82 +148,48 @@ class Endpoint:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.base_url = _checked_url(base_url)
+        self.patience = patience
         self._secret = secret
-        self._patience = patience
         self._sleep = sleep
         # A redirect is an error: another host must not get the key, nor the texts.
         self._client = httpx.Client(headers=dict(headers), timeout=patience.timeout, follow_redirects=False)
-
-    @property
-    def attempts(self) -> int:
-        """How often a request is tried."""
-        return self._patience.attempts
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded answer; tries again after 408, 409, 425, 429, 5xx and broken connections.
 
         Raises:
-            EndpointError: the endpoint refuses, asks for too long a wait, answers what cannot be read, or no
-                attempt succeeded.
+            EndpointError: the endpoint refuses, asks for too long a wait, or no attempt succeeded.
         """
-        url, trouble = f"{self.base_url}{path}", ""
-        for attempt in range(self.attempts):
+
+        def told(error: RequestError, wait: float) -> None:
+            logger.info("%s%s: %s; asking again in %.1f s", self.base_url, path, error, wait)
+
+        def pause(seconds: float) -> None:
+            self._sleep(within(seconds))
             check()
-            reply = self.once(path, body)
-            trouble = reply.trouble
-            if reply.answer is not None:
-                return reply.answer
-            if 200 <= reply.status < 300:
-                raise EndpointError(f"{url} {trouble}")
-            if not reply.worth_another_try:
-                raise EndpointError(f"{url} refused: {trouble}")
-            if attempt + 1 < self.attempts:
-                try:
-                    wait = self.wait(attempt, reply.retry_after)
-                except EndpointError as error:
-                    raise EndpointError(f"{url} {error}") from None
-                logger.info("%s: %s; asking again in %.1f s", url, trouble, wait)
-                self._sleep(within(wait))
-        raise EndpointError(f"{url} failed {self.attempts} times, at last with: {trouble}")
 
-    def once(self, path: str, body: Mapping[str, Any]) -> Reply:
-        """Post a single time and say what happened, for callers with something to do between attempts."""
         try:
-            response = self._answer(f"{self.base_url}{path}", body)
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            return self.failure(error)
-        except _TooLongError:
-            trouble = f"answers with more than {self.longest // _MB} MB: it is no model's endpoint"
-            return Reply(status=200, lost=True, trouble=trouble)
-        if not response.is_success:
-            return self.refusal(response)
-        try:
-            answer = json.loads(response.content)
-        except (ValueError, RecursionError):
-            answer = None
-        reply = Reply(status=response.status_code, answer=answer)
-        if reply.ok:
-            return reply
-        trouble = self.hidden(f"answered what is not JSON: {response.text[:100]!r}")
-        return Reply(status=response.status_code, answer=answer, lost=True, trouble=trouble)
+            parts = self.patience.retrying(pause, told)(self._whole, path, body)
+            return next(part for part in parts if part is not None)
+        except EndpointError as error:
+            raise EndpointError(f"{self.base_url}{path} {gave_up(error)}") from None
 
-    def failure(self, error: Exception) -> Reply:
-        """What a broken connection, or one that never came about, means for its request."""
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-            return Reply(trouble=self.hidden(f"no connection: {error}"))
-        return Reply(lost=True, trouble=self.hidden(f"{type(error).__name__} {error}".strip()))
+    def events(self, path: str, body: Mapping[str, Any], *, stream: bool) -> Iterator[dict[str, Any] | None]:
+        """What one request brings: the object of a whole answer, or those of server-sent events.
 
-    def refusal(self, response: httpx.Response) -> Reply:
-        """What an answer that says no means; its body has been read."""
-        return Reply(
-            status=response.status_code,
-            trouble=self.hidden(f"HTTP {response.status_code} {response.text[:300]}"),
-            retry_after=retry_after(response),
-        )
+        None stands for bytes without an event, such as comments: somebody is there.
 
-    def wait(self, attempt: int, asked: float | None) -> float:
-        """Seconds to wait after failed attempt number ``attempt``, from 0; see :meth:`Patience.wait`."""
-        return self._patience.wait(attempt, asked)
+        Raises:
+            RequestError: the request came to nothing, or its answer broke off.
+        """
+        with self._responding(path, body, stream=stream) as (response, parts):
+            yield None
+            if "event-stream" in response.headers.get("content-type", "") or (
+                stream and "json" not in response.headers.get("content-type", "")
+            ):
+                yield from self._events(parts)
+            else:
+                yield self._object(b"".join(parts))
 
     def hidden(self, message: str) -> str:
         """The message without the key."""
@@ -204,20 +199,95 @@ class Endpoint:
         """Close the connections."""
         self._client.close()
 
-    def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
-        """The whole response within the timeout and the limit, however slowly its bytes come in."""
-        patience = max(0.001, within(self._patience.timeout))
-        ends = time.monotonic() + patience
-        with self._client.stream("POST", url, json=body, timeout=patience) as response:
-            content = bytearray()
-            for part in response.iter_bytes():
-                content += part
-                if len(content) > self.longest:
-                    raise _TooLongError
-                if time.monotonic() > ends:
-                    raise httpx.ReadTimeout(f"no whole answer within {patience:g} s")
-        decoded = {name: value for name, value in response.headers.items() if name != "content-encoding"}
-        return httpx.Response(response.status_code, headers=decoded, content=bytes(content))
+    def _whole(self, path: str, body: Mapping[str, Any]) -> list[dict[str, Any] | None]:
+        check()
+        return list(self.events(path, body, stream=False))
+
+    @contextmanager
+    def _responding(
+        self, path: str, body: Mapping[str, Any], *, stream: bool
+    ) -> Iterator[tuple[httpx.Response, Iterator[bytes]]]:
+        """A successful response and its body, as far as it is not too long or (unless a stream) too slow."""
+        timeout = max(0.001, within(self.patience.timeout))
+        ends = float("inf") if stream else time.monotonic() + timeout
+        try:
+            with self._client.stream(
+                "POST", f"{self.base_url}{path}", json=body, timeout=timeout
+            ) as response:
+                parts = self._limited(response.iter_bytes(), ends)
+                if not response.is_success:
+                    text = b"".join(parts).decode("utf-8", "replace")
+                    raise RequestError(
+                        self.hidden(f"HTTP {response.status_code} {text[:300]}"),
+                        status=response.status_code,
+                        retry_after=retry_after(response.headers, text),
+                    )
+                yield response, parts
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise RequestError(self.hidden(f"no connection: {error}"), kind="unreachable") from None
+        except httpx.ReadTimeout:
+            trouble = f"nothing of the answer came for {timeout:g} s"
+            raise RequestError(trouble, kind="silent", lost=True) from None
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            trouble = self.hidden(f"{type(error).__name__} {error}".strip())
+            raise RequestError(trouble, kind="broken", lost=True) from None
+
+    def _limited(self, parts: Iterator[bytes], ends: float) -> Iterator[bytes]:
+        size = 0
+        for part in parts:
+            size += len(part)
+            if size > self.longest:
+                trouble = f"answers with more than {self.longest // _MB} MB: it is no model's endpoint"
+                raise RequestError(trouble, kind="rejected", status=200)
+            if time.monotonic() > ends:
+                raise httpx.ReadTimeout("no whole answer in time")
+            yield part
+
+    def _events(self, parts: Iterator[bytes]) -> Iterator[dict[str, Any] | None]:
+        """The objects in lines that begin with ``data:``, up to the end or OpenAI's last event."""
+        rest = b""
+        for part in parts:
+            # Not splitlines(): JSON may hold other ends of lines, such as U+2028, as they are.
+            *lines, rest = (rest + part).split(b"\n")
+            yield None
+            for line in lines:
+                data = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
+                if data == _DONE:
+                    return
+                if data:
+                    yield self._object(data)
+        data = rest.removeprefix(b"data:").strip() if rest.startswith(b"data:") else b""
+        if data and data != _DONE:
+            yield self._object(data)
+
+    def _object(self, data: bytes) -> dict[str, Any]:
+        """A JSON object; an error that is sent as one is an error."""
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            shown = self.hidden(data[:100].decode("utf-8", "replace"))
+            raise RequestError(f"answered what is not JSON: {shown!r}", kind="broken", lost=True)
+        if error := found.get("error"):
+            facts = error if isinstance(error, dict) else {"message": error}
+            code = facts.get("code")
+            told = self.hidden(f"the endpoint says: {str(facts.get('message', facts))[:300]}")
+            if isinstance(code, int) and 400 <= code < 600:
+                raise RequestError(told, status=code)
+            raise RequestError(told, kind="failed")
+        return found
+
+
+def gave_up(error: EndpointError) -> str:
+    """Why no further attempt is made."""
+    if not isinstance(error, RequestError):
+        return str(error)
+    if not error.worth_another_try:
+        return f"refused: {error}"
+    return (
+        f"failed {error.attempts} times, at last with: {error}" if error.attempts > 1 else f"failed: {error}"
+    )
 
 
 def checked_key(api_key: str | None, variable: str) -> str | None:
@@ -228,25 +298,41 @@ def checked_key(api_key: str | None, variable: str) -> str | None:
     return key or None
 
 
-def retry_after(response: httpx.Response) -> float | None:
+def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
     """Seconds that the endpoint asks to wait; None where it says nothing usable.
 
     OpenAI says milliseconds, the usual header a number or a date, Google a RetryInfo in the body.
     """
-    milliseconds = response.headers.get("retry-after-ms", "").strip()
+    milliseconds = headers.get("retry-after-ms", "").strip()
     if milliseconds.isdecimal():
         return int(milliseconds) / 1000
-    text = response.headers.get("retry-after", "").strip()
+    text = headers.get("retry-after", "").strip()
     if text.isdecimal():
         return float(text)
     try:
         until = parsedate_to_datetime(text)
     except ValueError:
-        delay = _GOOGLE_DELAY.search(response.text)
+        delay = _GOOGLE_DELAY.search(body)
         return float(delay[1]) if delay else None
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)
     return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def _kind(status: int) -> Kind:
+    if status == 429:
+        return "limited"
+    if status in (401, 402, 403, 404, 405):
+        return "refused"
+    return "failed" if status >= 500 or status == 408 else "rejected"
+
+
+def _error(state: RetryCallState) -> RequestError:
+    """What the last attempt failed with."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    if not isinstance(error, RequestError):  # pragma: no cover - only such errors are tried again
+        raise TypeError(error)
+    return error
 
 
 def _checked_url(base_url: str) -> str:

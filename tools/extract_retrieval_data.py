@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Phase 1, the extractor: questions with contexts, none of them labelled.
 
-A door to ``dartboard mine extract``: same options, same code. For example:
+The first half of ``dartboard mine run``: the same code. For example:
 
     python tools/extract_retrieval_data.py examples/adk --corpus package:google.adk --out raw.jsonl
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """Phase 2, the judge: raw candidates become a verified retrieval_dataset.yaml.
 
-A door to ``dartboard mine judge``: same options, same code. For example:
+The second half of ``dartboard mine run``: the same code. For example:
 
-    python tools/validate_retrieval_data.py raw.jsonl --judge gemini --prices 2,12 --budget 5 --out mined
+    python tools/validate_retrieval_data.py raw.jsonl --corpus package:google.adk --judge gemini --out mined
 
 Given a retrieval_dataset.yaml instead, it is ``dartboard mine validate``: it checks that file.
 """

@@ -9,9 +9,8 @@ from dartboard.answering.citations import Citation, Passage, find_citations, num
 from dartboard.answering.decomposition import SubQuestions, decomposed, sub_questions
 from dartboard.answering.prompts import NO_ANSWER, write_prompt
 from dartboard.answering.registry import answer_model
-from dartboard.llm.chat import Piece
+from dartboard.llm.chat import AnswerModel, Piece
 from dartboard.llm.errors import AnswerError
-from dartboard.llm.streaming_chat import AnswerModel
 
 __all__ = [
     "NO_ANSWER",

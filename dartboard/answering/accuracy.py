@@ -5,39 +5,37 @@ same passages in the same order share an answer. Everything that is paid for is 
 used, so a run that is killed goes on without paying twice; calls run in parallel within limits, as those of
 judges do. Of a system with several seeds the first is asked about.
 
-Strings are compared as the offline judge of :mod:`dartboard.mining` compares them: by words, numbers and
-dates, whatever their spelling. Of an answer in several parts (RGB's) each has to be there. The numbers of
-citations are not looked at, a bare yes or no counts where the answer begins with it, and an answer that says
-that there is none is none. (After Pickett et al., 2024, and RGB's own rule, Chen et al., 2024.)
+Strings are compared as the offline judge of :mod:`dartboard.mining` compares them: by their words. Of an
+answer in several parts (RGB's) each has to be there. The numbers of citations are not looked at, a bare yes
+or no counts where the answer begins with it, and an answer that says that there is none is none. (After
+Pickett et al., 2024, and RGB's own rule, Chen et al., 2024.)
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dartboard.answering.citations import Passage, without_citations
 from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, write_prompt
-from dartboard.errors import BudgetError, ConfigError, EndpointError
+from dartboard.errors import ConfigError
 from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.llm.call_limits import CallLimiter, CallLimits, current_limiter
+from dartboard.llm.call_limits import CallLimiter, CallLimits
+from dartboard.llm.chat import Chat
+from dartboard.llm.journal import Journal, JournaledChat
+from dartboard.llm.parallel import run
 from dartboard.llm.prompts import Prompt
 from dartboard.llm.reply_parser import without_thoughts
-from dartboard.llm.streaming_chat import StreamingChat
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.journaled_judge import JournaledJudge
-from dartboard.mining.judge_runner import Estimate, Task, estimate, judge_many
-from dartboard.mining.judges.answer_judge import facets_of, first_match
-from dartboard.mining.judges.base import Verdict
-from dartboard.mining.verdict_journal import Journal
+from dartboard.mining.judges.answer_judge import facets_of
+from dartboard.mining.judges.words import first_sentence
 from dartboard.plain_text import heading_of, plain_text
 from dartboard.types import Dataset
 
@@ -53,7 +51,7 @@ def cases_of(dataset: Dataset) -> dict[str, Case]:
         query_id: Case(
             id=query_id,
             question=text,
-            answers=tuple(answers.get(query_id, ())),
+            answers=tuple(one for one in answers.get(query_id, ()) if one.strip()),
             facets=tuple(map(tuple, parts.get(query_id, ()))),
         )
         for query_id, text in zip(dataset.query_ids, dataset.queries, strict=True)
@@ -73,59 +71,39 @@ def holds_answer(text: str, case: Case) -> bool:
 def _says(text: str, spellings: tuple[str, ...]) -> bool:
     bare = {_BARE.get(one.strip(" .!").lower()) for one in spellings}
     if None in bare:
-        return first_match(spellings, [text]) is not None
+        return first_sentence(spellings, [text]) is not None
     first = _FIRST_WORD.match(text)
     return first is not None and _BARE.get(first[1].lower()) in bare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Questions to ask; ``known`` answers are in the journal, the others take probably ``usage``."""
+
+    tasks: int
+    known: int
+    usage: Usage
 
 
 Confirm = Callable[[Estimate], bool]
 """Hears what is about to be asked, and says whether to go on."""
 
 
-class Writer:
-    """A model that answers, where a judge is expected: what it wrote is the evidence of its verdict."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with the passages that a system picked."""
 
-    def __init__(self, chat: StreamingChat, *, prompt_version: str = DEFAULT_PROMPT) -> None:
-        self.chat = chat
-        self.prompt_version = prompt_version
+    case: Case
+    documents: tuple[Document, ...]
 
     @property
-    def name(self) -> str:
-        """The model and its address: the same name elsewhere may be another model."""
-        return f"answer({self.chat.name}@{self.chat.endpoint.base_url})"
-
-    def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
-        """The answer; UNSURE and not ``answered`` where the model wrote nothing."""
-        prompt = self._prompt(case, contexts)
-        written = self.chat.complete(prompt.text, system=prompt.system, attempt=attempt)
-        text = plain_text(without_thoughts(written.text)).strip()
-        trouble = "" if text else written.trouble or "it wrote nothing"
-        current_limiter().circuit_breaker.record(self.name, case.id, trouble)
-        return Verdict(
-            label="YES" if text else "UNSURE",
-            evidence=text,
-            reason=written.trouble[:500],
-            judge=self.name,
-            prompt_version=self.prompt_version,
-            usage=written.usage,
-            answered=bool(text),
-        )
-
-    def looks_at(self, case: Case, contexts: Sequence[Document]) -> Any:
-        """Beside question and passages, the limit of tokens; the known answers are compared later."""
-        return [self.chat.max_output_tokens]
-
-    def expected(self, case: Case, contexts: Sequence[Document]) -> Usage:
-        """What one answer will probably cost."""
-        prompt = self._prompt(case, contexts)
-        return self.chat.expected(prompt.text, prompt.system)
-
-    def _prompt(self, case: Case, contexts: Sequence[Document]) -> Prompt:
+    def prompt(self) -> Prompt:
+        """What the model is asked."""
         passages = [
             Passage(number=number, name=one.fqn, text=one.text)
-            for number, one in enumerate(contexts, start=1)
+            for number, one in enumerate(self.documents, start=1)
         ]
-        return write_prompt(case.question, passages, self.prompt_version)
+        return write_prompt(self.case.question, passages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +142,7 @@ def measure_answers(
     outcome: Outcome,
     dataset: Dataset,
     config: EvaluationConfig,
-    chat: StreamingChat,
+    chat: Chat,
     *,
     journal: Path,
     limits: CallLimits | None = None,
@@ -175,20 +153,20 @@ def measure_answers(
     k = config.headline_k
     first = next(iter(outcome.scores.values()))
     plan = plan_of(dataset, outcome.runs, first.query_ids, k)
-
-    def hear(done: int, total: int | None) -> None:
-        listener(f"Asking {chat.name}", done, len(plan.tasks))
-
+    step = f"Asking {chat.name}"
     with Journal.open(journal, resume=True) as kept:
-        kept.withdraw_unanswered()
-        writer = JournaledJudge(Writer(chat), kept)
-        if not confirm(estimate(writer, plan.tasks)):
+        writer, limiter = JournaledChat(chat, kept), CallLimiter(limits)
+        if not confirm(_estimate(writer, plan.tasks)):
             return outcome
-        try:
-            verdicts = judge_many(writer, plan.tasks, CallLimiter(limits), hear)
-            written = [verdict.evidence for _, verdict in verdicts]
-        except (BudgetError, EndpointError) as error:
-            raise type(error)(_in_our_words(str(error))) from error
+
+        def write(task: Task) -> str:
+            prompt = task.prompt
+            answer = writer.complete(prompt.text, system=prompt.system)
+            text = plain_text(without_thoughts(answer.text)).strip()
+            limiter.record(chat.name, task.case.id, "" if text else answer.trouble or "it wrote nothing")
+            return text
+
+        written = run(write, plan.tasks, limiter, lambda done, total: listener(step, done, total))
     scores = _scores(plan, outcome.runs, written, k)
     about = {
         "model": chat.name,
@@ -200,10 +178,10 @@ def measure_answers(
     return add_measure(outcome, config, Measure("answer", k), scores, about=about)
 
 
-def _in_our_words(message: str) -> str:
-    """What judges call verdicts are answers here, and the same command goes on."""
-    words = re.sub(r"\bverdict(s?)\b", r"answer\1", message)
-    return words.replace("resume to ask for the missing ones", "the same command asks for the missing ones")
+def _estimate(writer: JournaledChat, tasks: Sequence[Task]) -> Estimate:
+    usages = [writer.expected(task.prompt.text, task.prompt.system) for task in tasks]
+    known = sum(not usage.calls for usage in usages)
+    return Estimate(tasks=len(tasks), known=known, usage=sum(usages, Usage()))
 
 
 def _scores(plan: Plan, runs: Runs, written: Sequence[str], k: int) -> dict[str, Scores]:

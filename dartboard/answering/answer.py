@@ -8,10 +8,9 @@ from typing import Any, Unpack
 from dartboard.answering.citations import Citation, Passage, find_citations, numbered
 from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, write_prompt
 from dartboard.engine import Engine
-from dartboard.llm.chat import Piece
+from dartboard.llm.chat import AnswerModel, Piece
 from dartboard.llm.errors import AnswerError
 from dartboard.llm.reply_parser import Thoughts
-from dartboard.llm.streaming_chat import AnswerModel
 from dartboard.llm.usage import estimated_tokens
 from dartboard.plain_text import PlainText
 from dartboard.relevance import Relevance

@@ -1,31 +1,22 @@
 """The parts of a question, written by a language model, for a search that answers them together.
 
-A reply is read as a JSON list, else as one question a line. What a model wrote is kept on disk, in
-``sub_questions.sqlite`` in the cache folder, under the model, the prompt and the question, so that the same
-question is split once. A model that fails, or writes nothing that can be read, leaves the question whole.
+A reply is read as a JSON list, else as one question a line. What a model wrote is kept in memory, so that a
+process splits the same question once. A model that fails, or writes nothing that can be read, leaves the
+question whole.
 """
 
-import hashlib
-import json
-import logging
 import re
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
 from dartboard.config import check_whole
-from dartboard.embeddings.cache import default_cache_path
 from dartboard.errors import BudgetError, ConfigError, EndpointError
+from dartboard.llm.chat import AnswerModel
 from dartboard.llm.prompts import Prompt, fence_token, fenced
 from dartboard.llm.reply_parser import json_lists, without_thoughts
-from dartboard.llm.streaming_chat import AnswerModel
 from dartboard.plain_text import clean
 from dartboard.search_options import SearchOptions
 from dartboard.selection.pool import MOST_QUESTIONS
-
-logger = logging.getLogger(__name__)
 
 PROMPT_VERSION = "parts-1"
 DEFAULT_PARTS = 4
@@ -34,7 +25,8 @@ MOST_PARTS = 8
 _LONGEST_REPLY = 20_000
 _LONGEST_QUESTION = 300
 _MOST_KEPT = 10_000
-"""Questions whose parts are kept on disk; the oldest go first."""
+"""Questions whose parts are kept in memory; the oldest go first."""
+_kept: dict[tuple[str, int, str], tuple[str, ...]] = {}
 
 _MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]|Q\d{1,2}[.:])\s+")
 _QUESTION_MARKS = ("?", "？", "؟")
@@ -73,8 +65,8 @@ def sub_questions(
     check_whole("decompose", most, 1, MOST_PARTS)
     prompt = write_prompt(question, most)
     name = getattr(model, "full_name", model.name)
-    key = hashlib.sha256(json.dumps([name, prompt.version, most, question]).encode()).digest()
-    if cache and (known := _read(key)) is not None:
+    key = name, most, question
+    if cache and (known := _kept.get(key)) is not None:
         return SubQuestions(known)
     try:
         reply = _reply(model, prompt)
@@ -84,7 +76,9 @@ def sub_questions(
     if found is None:
         return SubQuestions((), f"no sub-questions: {model.name} wrote nothing that can be read as questions")
     if cache:
-        _write(key, found)
+        _kept[key] = found
+        while len(_kept) > _MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
     return SubQuestions(found)
 
 
@@ -173,39 +167,3 @@ def _reply(model: AnswerModel, prompt: Prompt) -> str:
         if close is not None:
             close()
     return "".join(pieces)
-
-
-@contextmanager
-def _opened() -> Iterator[sqlite3.Connection]:
-    path = default_cache_path().with_name("sub_questions.sqlite")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)  # people's questions are nobody else's business
-    with closing(sqlite3.connect(path, timeout=5)) as connection, connection:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS parts (number INTEGER PRIMARY KEY, key BLOB UNIQUE, questions TEXT)"
-        )
-        yield connection
-
-
-def _read(key: bytes) -> tuple[str, ...] | None:
-    """What is kept under a key; a cache that cannot be read knows nothing."""
-    try:
-        with _opened() as connection:
-            row = connection.execute("SELECT questions FROM parts WHERE key = ?", (key,)).fetchone()
-        kept = json.loads(row[0]) if row else None
-    except (sqlite3.Error, OSError, ValueError) as error:
-        logger.info("the cache of sub-questions cannot be read: %s", error)
-        return None
-    return tuple(kept) if isinstance(kept, list) and all(isinstance(one, str) for one in kept) else None
-
-
-def _write(key: bytes, questions: Sequence[str]) -> None:
-    try:
-        with _opened() as connection:
-            row = (key, json.dumps(list(questions)))
-            connection.execute("INSERT OR REPLACE INTO parts (key, questions) VALUES (?, ?)", row)
-            connection.execute(
-                "DELETE FROM parts WHERE number <= (SELECT max(number) FROM parts) - ?", (_MOST_KEPT,)
-            )
-    except (sqlite3.Error, OSError) as error:
-        logger.info("the cache of sub-questions cannot be written: %s", error)

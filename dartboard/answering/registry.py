@@ -3,8 +3,8 @@
 from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
 from dartboard.http_client import Patience
+from dartboard.llm.chat import LONGEST_ANSWER, Chat
 from dartboard.llm.registry import FORMS, chat_model
-from dartboard.llm.streaming_chat import LONGEST_ANSWER, StreamingChat
 
 ANSWER_TOKENS = 4096
 """Tokens of an answer, thoughts included; most answers take a few hundred."""
@@ -24,7 +24,7 @@ def answer_model(
     max_output_tokens: int = ANSWER_TOKENS,
     patience: Patience = PATIENCE,
     timeout: float = LONGEST_ANSWER,
-) -> StreamingChat:
+) -> Chat:
     """The model that writes answers; nothing is sent before it is asked.
 
     Args:

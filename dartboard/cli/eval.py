@@ -13,11 +13,11 @@ from dartboard.cli.console import messages, progress, results, say, show
 from dartboard.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from dartboard.answering.accuracy import Estimate
     from dartboard.evaluation.experiment import Outcome
     from dartboard.evaluation.runner import Listener
     from dartboard.evaluation.settings import EvaluationConfig
-    from dartboard.llm.streaming_chat import StreamingChat
-    from dartboard.mining.judge_runner import Estimate
+    from dartboard.llm.chat import Chat
     from dartboard.types import Dataset
 
 
@@ -48,7 +48,7 @@ class AnswerOptions:
         if self.answers is None and (self.answers_estimate or self.answers_budget is not None):
             raise typer.BadParameter("--answers-estimate and --answers-budget belong to --answers MODEL")
 
-    def chat(self) -> "StreamingChat":
+    def chat(self) -> "Chat":
         """The model, which may be a name that nobody knows: an error before anything is worked out."""
         from dartboard.answering import answer_model
         from dartboard.llm.chat import PATIENCE

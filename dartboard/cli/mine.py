@@ -1,25 +1,116 @@
 """``dartboard mine``: from a benchmark and a corpus to a data set whose labels were proved."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dartboard.cli.common_options import JsonOption, spelled_out
-from dartboard.cli.mine_options import (
-    CorpusOption,
-    Drawing,
-    FileArgument,
-    Judges,
-    Judging,
-    OutOption,
-    RegistryArgument,
-    SeedOption,
-    Written,
-)
+
+if TYPE_CHECKING:
+    from dartboard.mining.context_pool import PoolSettings
 
 mine = typer.Typer(name="mine", rich_markup_mode=None)
+
+RegistryArgument = Annotated[
+    Path, typer.Argument(metavar="REGISTRY", help="registry.yaml (or .json), or the folder that holds it.")
+]
+CorpusOption = Annotated[
+    str,
+    typer.Option(
+        "--corpus",
+        metavar="SPEC",
+        help="package:NAME[@FOLDER], folder:PATH, store:URL[#COLLECTION] or dataset:NAME.",
+    ),
+]
+OutOption = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the data set.")]
+SeedOption = Annotated[int, typer.Option(help="The same seed gives the same data set.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """How many contexts are drawn for a case, beside its targets."""
+
+    random: Annotated[int, typer.Option("--random", min=0, help="Contexts drawn at random, a case.")] = 5
+    hard: Annotated[
+        int, typer.Option("--hard", min=0, help="Hard negatives: the best by BM25 that are no target.")
+    ] = 5
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", min=0, help="Nearest by meaning, and as many by Dartboard.")
+    ] = 2
+
+    def settings(self, seed: int) -> "PoolSettings":
+        """The same for the library."""
+        from dartboard.mining.context_pool import PoolSettings
+
+        return PoolSettings(
+            random_negatives=self.random, hard_negatives=self.hard, neighbours=self.neighbours, seed=seed
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """Who is asked, how fast, for how much, and what is looked for."""
+
+    judge: Annotated[
+        str,
+        typer.Option(
+            "--judge",
+            metavar="SPEC",
+            help="answers (offline), gemini[:MODEL[@URL]], openai:MODEL[@URL], check[:JUDGE] or "
+            "ensemble:A,B,C.",
+        ),
+    ] = "gemini"
+    checks: Annotated[
+        bool,
+        typer.Option(
+            "--checks",
+            help="Let a case's executable check decide, after the judge. RUNS CODE of the registry, and "
+            "with --agent what the agent wrote.",
+        ),
+    ] = False
+    second_judge: Annotated[
+        str | None,
+        typer.Option("--second-judge", metavar="SPEC", help="Asked as well, for the two judges' agreement."),
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="SPEC", help="A chat model that solves each case, for its kernel."),
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from what DIR/journal.jsonl holds.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate calls and tokens; ask nobody.")] = False
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="TOKENS", min=0, help="Never use more tokens.")
+    ] = None
+    concurrency: Annotated[int, typer.Option(min=1, max=100, help="Calls at a time.")] = 8
+    rpm: Annotated[float | None, typer.Option("--rpm", metavar="N", help="Most requests a minute.")] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="VERSION",
+            help="The prompt's version: evidence-3, or seed-1, which asks for YES or NO alone and does NOT "
+            "fence contexts off: orders inside one reach the judge.",
+        ),
+    ] = None
+    max_output: Annotated[
+        int | None,
+        typer.Option(
+            "--max-output",
+            metavar="N",
+            min=1,
+            help="Most tokens of an answer, thoughts included; 8192 by default.",
+        ),
+    ] = None
+    kernels: Annotated[bool, typer.Option(help="Find the sets of contexts that answer together.")] = True
+    votes: Annotated[
+        int | None,
+        typer.Option("--votes", min=1, help="Most votes on a set; by default 1 offline and 7 for models."),
+    ] = None
+    seed: SeedOption = 0
+    as_json: JsonOption = False
 
 
 @mine.callback(invoke_without_command=True)
@@ -31,14 +122,6 @@ def about(context: typer.Context) -> None:
     right verdict is known, in every run, and its error rates stand in the data set.
 
     \b
-    The flow:
-      registry.yaml ── extract ──> raw.jsonl ── judge ──> retrieval_dataset.yaml
-      questions,       contexts,   nothing      controls, positives, negatives,
-      targets          drawn       labelled     verdicts, kernels, error rates
-                                                kernels
-      then: validate, compare, and  dartboard eval | calibrate --dataset FILE
-
-    \b
     A registry is a file such as this:
       cases:
         - id: "01"
@@ -47,16 +130,15 @@ def about(context: typer.Context) -> None:
           answer: "output_key"                     # for the offline judge
 
     \b
-    All at once, offline and free:
+    Offline and free:
       pip install --no-deps google-adk==1.20.0     # what the example reads
       dartboard mine run examples/adk --corpus package:google.adk --judge answers --out mined
 
     \b
-    Or step by step, with a model, and never more than 5 dollars:
-      dartboard mine extract examples/adk --corpus package:google.adk --out raw.jsonl
-      dartboard mine judge raw.jsonl --judge gemini --prices 2,12 --out mined --dry-run
-      dartboard mine judge raw.jsonl --judge gemini --prices 2,12 --out mined --budget 5
-      dartboard mine judge raw.jsonl --judge gemini --prices 2,12 --out mined --budget 9 --resume
+    With a model, and never more than two million tokens:
+      dartboard mine run examples/adk --corpus package:google.adk --out mined --dry-run
+      dartboard mine run examples/adk --corpus package:google.adk --out mined --budget 2000000
+      dartboard mine run examples/adk --corpus package:google.adk --out mined --budget 4000000 --resume
       dartboard mine validate mined
 
     \b
@@ -64,15 +146,56 @@ def about(context: typer.Context) -> None:
       dartboard eval --dataset mined/retrieval_dataset.yaml --systems quick --out report
       dartboard calibrate --dataset mined/retrieval_dataset.yaml
 
-    Every verdict is on disk before it is used. Press Ctrl-C, pull the plug: --resume goes on from there
-    and ends with the same bytes. A model that gives no readable answer several times in a row ends the run
-    with an error; those calls are no verdicts, and --resume asks them again.
+    Every answer of a model is on disk before it is used. Press Ctrl-C, pull the plug: --resume goes on from
+    there and ends with the same bytes. A model that gives no readable answer several times in a row ends the
+    run with an error; those calls are no verdicts, and --resume asks them again.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-@mine.command(short_help="Draw contexts for every question; label nothing.")
+@mine.command(short_help="Draw contexts, judge them, find kernels, and write the data set.")
+@spelled_out
+def run(
+    registry: RegistryArgument,
+    corpus: CorpusOption,
+    out: OutOption,
+    *,
+    drawing: Drawing,
+    judging: Judging,
+) -> None:
+    """Show a judge each question with contexts of a corpus, find kernels, and write the data set.
+
+    Drawn are a question's targets, random contexts, and near misses. Then come controls: no context at all,
+    planted answers, strangers' texts, texts stuffed with the question's words, texts that claim to be the
+    answer. Then every context alone, then sets of contexts: what is missing is searched for and added until
+    the judge can answer, and what is not needed is left out. A package is read and never imported.
+
+    \b
+    In DIR:
+      retrieval_dataset.yaml   pairs with verdicts and evidence, kernels, error rates
+      beir/, qrels.txt         the same for other tools, with facets
+      raw.jsonl                the contexts that were drawn; kept while registry and corpus stay as they are
+      journal.jsonl            every answer of a model
+
+    \b
+    Examples:
+      dartboard mine run examples/adk --corpus package:google.adk --judge answers --checks --out mined
+      dartboard mine run cases.yaml --corpus folder:docs --out mined --dry-run
+      dartboard mine run cases.yaml --corpus folder:docs --budget 2000000 --rpm 60 --out mined
+      dartboard mine run cases.yaml --corpus folder:docs --out mined --resume \\
+          --judge openai:qwen3@http://localhost:11434/v1
+
+    \b
+    Environment:
+      GEMINI_API_KEY, OPENAI_API_KEY    for the endpoints that want one; --dry-run needs none
+    """
+    from dartboard.cli.mine_run import run_all
+
+    run_all(registry, corpus, out, drawing.settings(judging.seed), judging)
+
+
+@mine.command(hidden=True)
 @spelled_out
 def extract(
     registry: RegistryArgument,
@@ -83,173 +206,71 @@ def extract(
     ] = Path("raw.jsonl"),
     drawing: Drawing,
     seed: SeedOption = 0,
-    as_json: JsonOption = False,
 ) -> None:
-    """Draw contexts for every question: its targets, random ones, and near misses. Nothing is labelled.
-
-    A target is what the registry believes to answer a question; what a case's solution imports counts as
-    one, too. Near misses are the best by BM25, the nearest by meaning, and what Dartboard selects. A
-    package is read and never imported.
-
-    \b
-    Examples:
-      dartboard mine extract examples/adk --corpus package:google.adk
-      dartboard mine extract cases.yaml --corpus folder:docs --out raw.jsonl --hard 10
-      dartboard mine extract cases.yaml --corpus store:index.dartboard#manuals
-    """
+    """Draw contexts for every question; label nothing (tools/extract_retrieval_data.py)."""
     from dartboard.cli.console import results
     from dartboard.cli.mine_run import extracted
 
     raw, _ = extracted(registry, corpus, out, drawing.settings(seed))
-    facts = {
-        "file": str(out),
-        "corpus": raw.corpus_name,
-        "cases": len(raw.cases),
-        "contexts": sum(len(pool.contexts) for pool in raw.pools),
-    }
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
+    contexts = sum(len(pool.contexts) for pool in raw.pools)
     results().print(
-        f"{facts['cases']} questions with {facts['contexts']} contexts of {raw.corpus_name} are in {out}.\n"
-        f"Next: dartboard mine judge {out} --judge … --out DIR",
+        f"{len(raw.pools)} questions with {contexts} contexts of {raw.head.corpus} are in {out}.",
         soft_wrap=True,
         markup=False,
     )
 
 
-@mine.command(short_help="Label raw candidates and find kernels.")
+@mine.command(hidden=True)
 @spelled_out
 def judge(
-    raw: Annotated[Path, typer.Argument(metavar="RAW", help="What dartboard mine extract wrote.")],
+    raw: Annotated[Path, typer.Argument(metavar="RAW", help="Raw candidates.")],
     out: OutOption,
     *,
-    judges: Judges,
-    judging: Judging,
     corpus: Annotated[
-        str | None,
-        typer.Option("--corpus", metavar="SPEC", help="Where the corpus is now, if it has moved."),
+        str | None, typer.Option("--corpus", metavar="SPEC", help="Where they were drawn from, for kernels.")
     ] = None,
-    written: Written,
-) -> None:
-    """Show the judge each question with each context, find kernels, and write the data set.
-
-    First come controls: no context at all, planted answers, strangers' texts, texts stuffed with the
-    question's words, texts that claim to be the answer. Then every context alone, then sets of contexts:
-    what is missing is searched for and added until the judge can answer, and what is not needed is left out.
-
-    \b
-    In DIR:
-      retrieval_dataset.yaml   pairs with verdicts and evidence, kernels, error rates
-      beir/, qrels.txt         the same for other tools, with facets
-      journal.jsonl            every verdict that was paid for
-
-    \b
-    Examples:
-      dartboard mine judge raw.jsonl --judge answers --out mined
-      dartboard mine judge raw.jsonl --judge gemini --out mined --dry-run
-      dartboard mine judge raw.jsonl --judge openai:qwen3@http://localhost:11434/v1 --out mined
-      dartboard mine judge raw.jsonl --second-judge openai:gpt-5 --budget-tokens 2000000 --rpm 60 --out mined
-      dartboard mine judge raw.jsonl --judge answers --checks --out mined
-
-    \b
-    Environment:
-      GEMINI_API_KEY, OPENAI_API_KEY    for the endpoints that want one; --dry-run needs none
-    """
-    from dartboard.cli.mine_judges import JudgeOptions
-    from dartboard.cli.mine_run import judged
-    from dartboard.mining.raw_candidates import read_candidates
-
-    options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
-    options.check()
-    judged(read_candidates(raw), corpus, options)
-
-
-@mine.command(short_help="All of it: extract, judge, validate.")
-@spelled_out
-def run(
-    registry: RegistryArgument,
-    corpus: CorpusOption,
-    out: OutOption,
-    *,
-    judges: Judges,
-    drawing: Drawing,
     judging: Judging,
-    written: Written,
 ) -> None:
-    """Extract, judge and validate in one go; raw.jsonl goes into DIR, too.
+    """Label raw candidates and find kernels (tools/validate_retrieval_data.py)."""
+    from dartboard.cli.mine_run import judged, same_corpus
+    from dartboard.mining.candidates import read_candidates
 
-    \b
-    Examples:
-      dartboard mine run examples/adk --corpus package:google.adk --judge answers --checks --out mined
-      dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 5 --out mined
-      dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 9 --out mined --resume
-    """
-    from dartboard.cli.mine_judges import JudgeOptions
-    from dartboard.cli.mine_run import extracted, judged, raw_file
-
-    options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
-    options.check()
-    with raw_file(options) as path:
-        raw, opened = extracted(registry, corpus, path, drawing.settings(judging.seed))
-        judged(raw, opened, options)
+    found = read_candidates(raw)
+    judged(found, same_corpus(found, corpus) if corpus else None, out, judging)
 
 
 @mine.command(short_help="Check a mined data set, and list all that is wrong with it.")
-def validate(file: FileArgument, as_json: JsonOption = False) -> None:
+def validate(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A retrieval_dataset.yaml, under any name, or its folder.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
     """Check a mined data set, and list all that is wrong with it, by line.
 
-    Its schema, what occurs twice, empty texts, whether the evidence really stands in its context, whether
-    kernels are among the positives, whether the judge's error rates are there. Exit code 1 on errors;
-    warnings are worth a look and stop nothing.
+    Its schema, what occurs twice, whether the evidence really stands in its context, whether kernels are
+    among the positives, whether the judge failed its controls. Exit code 1 on errors; warnings are worth a
+    look and stop nothing.
 
     \b
     Examples:
       dartboard mine validate mined
       dartboard mine validate mined/retrieval_dataset.yaml --json
     """
+    from dataclasses import asdict
+
     from dartboard.cli.console import results
     from dartboard.cli.mine_view import draw_problems
+    from dartboard.mining.dataset_writer import FILE
     from dartboard.mining.validation import validate as check
 
-    path = _file(file)
+    path = file / FILE if file.is_dir() else file
     problems = check(path)
     errors = sum(problem.level == "error" for problem in problems)
     if as_json:
-        from dataclasses import asdict
-
         listed = [asdict(problem) for problem in problems]
         print(json.dumps({"file": str(path), "errors": errors, "problems": listed}, indent=2))
     else:
         draw_problems(results(), path, problems)
     if errors:
         raise typer.Exit(1)
-
-
-@mine.command(short_help="How far the sources of kernels agree, by Jaccard.")
-def compare(file: FileArgument, as_json: JsonOption = False) -> None:
-    """How far the sources of kernels agree: expansion, imports, an agent.
-
-    Jaccard is the size of what two kernels share over the size of what either has, averaged over the
-    questions for which both found one.
-
-    \b
-    Examples:
-      dartboard mine compare mined
-      dartboard mine compare mined --json
-    """
-    from dartboard.cli.console import results
-    from dartboard.cli.mine_view import draw_comparisons
-    from dartboard.mining.kernels.comparison import compare_sources
-
-    found = compare_sources(_file(file))
-    if as_json:
-        print(json.dumps(found, indent=2))
-    else:
-        draw_comparisons(results(), found)
-
-
-def _file(path: Path) -> Path:
-    from dartboard.mining.dataset import FILE
-
-    return path / FILE if path.is_dir() else path

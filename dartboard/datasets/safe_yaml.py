@@ -1,161 +1,89 @@
-"""YAML and JSON files as nodes with line numbers; no objects are created.
+"""YAML and JSON files read into pydantic models; every problem is told with its line.
 
-Every value is checked when it is read, and every error names file and line. Aliases are rejected, because a
-few hundred bytes of them can expand to more than memory holds. An unquoted value that YAML does not read as
-text (``NO``, ``012``, ``1:30``) is an error, never a guess.
-
-Pydantic would check values after YAML has converted them, and does not know lines.
+Only plain data comes of a file: no objects are created. Aliases are refused, because a few hundred bytes of
+them can expand to more than memory holds, and so are keys that occur twice. An unquoted value that YAML does
+not read as text (``NO``, ``012``, ``1:30``) is an error where a text is expected, never a guess.
 """
 
 import difflib
 import json
-import re
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from dartboard.datasets.records import Place
 from dartboard.errors import DatasetError, MissingExtraError
 
-_STRING = "tag:yaml.org,2002:str"
-_NULL = "tag:yaml.org,2002:null"
-_INTEGER = "tag:yaml.org,2002:int"
-_FLOAT = "tag:yaml.org,2002:float"
-_PAIR = re.compile(r"(\\\\)|\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+Model = TypeVar("Model")
+
 _ODD = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """A mapping whose values are checked when they are read; ``keys`` are its key nodes."""
+def read_yaml(path: Path, model: type[Model]) -> tuple[Model, "Lines"]:
+    """A YAML or JSON file as a model, and where each part of it begins.
 
-    path: Path
-    node: Any
-    entries: dict[str, Any]
-    keys: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def place(self) -> Place:
-        """Where the mapping begins."""
-        return place_of(self.path, self.node)
-
-    def error(self, problem: str, node: Any = None) -> DatasetError:
-        """An error at a node of this file, by default the mapping itself."""
-        return place_of(self.path, node or self.node).error(problem)
-
-    def only(self, known: Iterable[str]) -> None:
-        """Reject unknown keys; the error suggests the closest known key."""
-        allowed = sorted(known)
-        for key, value in self.entries.items():
-            if key not in allowed:
-                near = difflib.get_close_matches(key, allowed, n=1)
-                advice = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(allowed)}"
-                raise self.error(f"unknown key {key!r}: {advice}", self.keys.get(key, value))
-
-    def has(self, key: str) -> bool:
-        """Whether the key exists and is not null."""
-        node = self.entries.get(key)
-        return node is not None and node.tag != _NULL
-
-    def string(self, key: str) -> str:
-        """Text that is required and not blank."""
-        node = self.entries.get(key)
-        if node is None:
-            raise self.error(f"{key!r} is missing")
-        value = string_of(self.path, node, repr(key))
-        if not value.strip():
-            raise self.error(f"{key!r} is empty", node)
-        return value
-
-    def strings(self, key: str) -> list[str]:
-        """A list of texts; empty if the key is missing or null."""
-        return [string_of(self.path, node, f"each of {key!r}") for node in self.items(key)]
-
-    def number(self, key: str, default: float, *, least: float, most: float) -> float:
-        """A number within bounds; the default if the key is missing or null."""
-        if not self.has(key):
-            return default
-        node = self.entries[key]
-        value = _number(node)
-        if value is None or not least <= value <= most:
-            raise self.error(f"{key!r} must be a number in [{least:g}, {most:g}]", node)
-        return value
-
-    def items(self, key: str) -> list[Any]:
-        """The nodes of a list; none if the key is missing or null."""
-        node = self.entries.get(key)
-        if node is None or node.tag == _NULL:
-            return []
-        if node.id != "sequence":
-            raise self.error(f"{key!r} must be a list", node)
-        nodes: list[Any] = node.value
-        return nodes
-
-    def mappings(self, key: str) -> "list[Fields]":
-        """The mappings of a list."""
-        return [fields_of(self.path, node, f"each of {key!r}") for node in self.items(key)]
-
-    def mapping(self, key: str) -> "Fields":
-        """The mapping under a required key."""
-        if key not in self.entries:
-            raise self.error(f"{key!r} is missing")
-        return fields_of(self.path, self.entries[key], repr(key))
+    Raises:
+        DatasetError: the file cannot be read, or does not fit the model; the message names the line.
+    """
+    found, problems, lines = read_lines(path, model)
+    if found is None:
+        raise Place(path, problems[0][0]).error(problems[0][1])
+    return found, lines
 
 
-def read_fields(path: Path, expected: str) -> Fields:
-    """The mapping in a YAML or JSON file; ``expected`` describes its content for error messages."""
+def read_lines(path: Path, model: type[Model]) -> tuple[Model | None, list[tuple[int, str]], "Lines"]:
+    """A file as a model, or all that is wrong with it by line; and where each part of it begins.
+
+    Raises:
+        DatasetError: the file cannot be read at all.
+    """
+    plain, lines = _parsed(path)
+    reader: Any = adapter(cast(Any, model))
     try:
-        import yaml
-    except ImportError as error:  # pragma: no cover - the tests have it
-        raise MissingExtraError("pyyaml", "eval", "A YAML or JSON file of data") from error
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        text = _text(path)
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise place_of(path, event).error(
-                    f"alias *{event.anchor}: write the value out, aliases are refused"
-                )
-        root = yaml.compose(text, Loader=loader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
-        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise Place(path, line).error(f"not YAML ({reason})") from None
-    if root is None:
-        raise Place(path, 1).error(f"the file is empty: expected {expected}")
-    return fields_of(path, root, "the file")
+        return reader.validate_python(plain), [], lines
+    except ValidationError as error:
+        return None, sorted(problems_of(error, model, lines)), lines
 
 
-def fields_of(path: Path, node: Any, what: str) -> Fields:
-    """A node that must be a mapping with unique text keys."""
-    if node.id != "mapping":
-        raise place_of(path, node).error(f"{what} must be a mapping, got a {node.id}")
-    entries: dict[str, Any] = {}
-    keys: dict[str, Any] = {}
-    for key, value in node.value:
-        name = string_of(path, key, "a key")
-        if name in entries:
-            raise place_of(path, key).error(f"key {name!r} occurs twice")
-        entries[name], keys[name] = value, key
-    return Fields(path, node, entries, keys)
+class Lines:
+    """The lines of a file's parts."""
+
+    def __init__(self, node: Any = None) -> None:
+        self._node = node
+
+    def of(self, *way: str | int) -> int:
+        """The line on which a part begins; of the part that holds it, if it is not there itself.
+
+        Steps that the file has not, such as pydantic's names of the members of a union, are passed over.
+        """
+        node, line = self._node, 1
+        for step in way:
+            inside = _inside(node, step)
+            if inside is not None:
+                line, node = _line(inside[0]), inside[1]
+        return line
 
 
-def string_of(path: Path, node: Any, what: str) -> str:
-    """A string; YAML reads ``NO``, ``012`` and ``1:30`` without quotes as something else."""
-    if node.id != "scalar":
-        raise place_of(path, node).error(f"{what} must be a string, got a {node.id}")
-    if node.tag != _STRING:
-        kind = node.tag.rpartition(":")[2]
-        raise place_of(path, node).error(
-            f"{what} must be a string, but {node.value!r} is {kind}: put it in quotes"
-        )
-    if path.suffix == ".json" and not node.style:
-        # JSON strings are quoted; an unquoted value that is not a number to YAML is NaN or Infinity.
-        raise place_of(path, node).error(f"{what} must be a string, but {node.value} is a number")
-    value: str = node.value
-    return value
+def problems_of(error: ValidationError, model: Any, lines: Lines) -> Iterator[tuple[int, str]]:
+    """Lines and sentences of all that pydantic found."""
+    for one in error.errors():
+        shown = ".".join(map(str, one["loc"])) or "the file"
+        if one["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+            key = str(one["loc"][-1])
+            near = difflib.get_close_matches(key, _names(model), n=1)
+            told = f"unknown key {key!r}" + (f": did you mean {near[0]!r}?" if near else "")
+        elif one["type"] in ("missing", "missing_argument"):
+            told = f"{shown!r} is missing"
+        else:
+            what = one["msg"].removeprefix("Value error, ")
+            got = one["input"]
+            more = f", got {got!r:.60}: put it in quotes" if one["type"] == "string_type" else ""
+            told = f"{shown}: {what}{more}"
+        yield lines.of(*one["loc"]), told
 
 
 def odd_character(text: str) -> str | None:
@@ -163,42 +91,105 @@ def odd_character(text: str) -> str | None:
     return next((one for one in text if unicodedata.category(one) in _ODD), None)
 
 
-def refused_id(identity: str, odd: str) -> str:
-    """The error message for an id."""
-    return f"id {identity!r} holds the control character U+{ord(odd):04X}: take it out"
+def _named(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    if (odd := odd_character(text)) is not None:
+        raise ValueError(f"{text!r} holds the control character U+{ord(odd):04X}: take it out")
+    return text
 
 
-def place_of(path: Path, node: Any) -> Place:
-    """The line on which a node or an event begins."""
-    return Place(path, node.start_mark.line + 1)
+def _written(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text
 
 
-def _text(path: Path) -> str:
-    """The file's text for YAML: in JSON, tabs become spaces and surrogate pairs become characters."""
+def _sound(text: Any) -> Any:
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
+
+
+Identifier = Annotated[str, AfterValidator(_named)]
+"""Text that can name something."""
+Words = Annotated[str, BeforeValidator(_sound)]
+"""Any text; half a surrogate pair, which no file can hold, becomes a question mark."""
+Text = Annotated[Words, AfterValidator(_written)]
+"""Text that is not blank."""
+
+
+@lru_cache(maxsize=64)
+def adapter(model: Any) -> TypeAdapter[Any]:
+    """The reader and writer of a model."""
+    return TypeAdapter(model)
+
+
+@lru_cache(maxsize=16)
+def _names(model: Any) -> tuple[str, ...]:
+    schema = adapter(model).json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return tuple(dict.fromkeys(name for part in parts for name in part.get("properties", {})))
+
+
+def _parsed(path: Path) -> tuple[Any, Lines]:
+    """Plain data, and its lines."""
     try:
         text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Place(path, 1).error(f"not UTF-8 text ({error.reason})") from None
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
-    if path.suffix != ".json":
-        return text
+    if path.suffix == ".json":
+        try:
+            return json.loads(text), Lines()
+        except (ValueError, RecursionError) as error:
+            raise Place(path, getattr(error, "lineno", 1)).error(f"not JSON ({error})") from None
     try:
-        json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Place(path, getattr(error, "lineno", 1)).error(f"not JSON ({error})") from None
-    return _PAIR.sub(_character, text.replace("\t", " "))
-
-
-def _character(match: re.Match[str]) -> str:
-    if match[1]:
-        return match[1]
-    high, low = int(match[2], 16), int(match[3], 16)
-    return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
-
-
-def _number(node: Any) -> float | None:
-    if node.id != "scalar" or node.tag not in (_INTEGER, _FLOAT):
-        return None
+        import yaml
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise MissingExtraError("pyyaml", "eval", "A YAML file of data") from error
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return float(node.value)
-    except ValueError:  # 1:30, 0x1f and the like
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                line = _line(event)
+                told = f"alias *{event.anchor}: write the value out, aliases are refused"
+                raise Place(path, line).error(told)
+        node = yaml.compose(text, Loader=loader)
+        if node is None:
+            raise Place(path, 1).error("the file is empty")
+        return _plain(path, node, yaml.constructor.SafeConstructor()), Lines(node)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise Place(path, line).error(f"not YAML ({reason})") from None
+
+
+def _plain(path: Path, node: Any, constructor: Any) -> Any:
+    if node.id == "sequence":
+        return [_plain(path, one, constructor) for one in node.value]
+    if node.id == "scalar":
+        return constructor.construct_object(node)
+    found: dict[str, Any] = {}
+    for key, value in node.value:
+        if key.value in found:
+            raise Place(path, _line(key)).error(f"key {key.value!r} occurs twice")
+        found[key.value] = _plain(path, value, constructor)
+    # A key without a value is one that is not there.
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _line(node: Any) -> int:
+    line: int = node.start_mark.line + 1
+    return line
+
+
+def _inside(node: Any, step: str | int) -> tuple[Any, Any] | None:
+    """Where a part of a node begins, and the part."""
+    if node is None or node.id == "scalar":
         return None
+    if node.id == "sequence":
+        fits = isinstance(step, int) and step < len(node.value)
+        return (node.value[step], node.value[step]) if fits else None
+    return next(((key, value) for key, value in node.value if key.value == step), None)

@@ -2,7 +2,7 @@
 
 An interrupted evaluation resumes from here. The first line describes the settings of the picks; picks for
 other settings are rejected, and a line torn by a crash is dropped. Verdicts, which cost money, have their own
-stricter journal (:mod:`dartboard.mining.verdict_journal`).
+stricter journal (:mod:`dartboard.llm.journal`).
 """
 
 import json

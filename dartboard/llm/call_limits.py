@@ -1,10 +1,9 @@
-"""Limits of calls to language models: how many at once and a minute, and how much may be spent.
+"""Limits of calls to language models: how many at once and a minute, and how many tokens in all.
 
 A :class:`CallLimiter` holds for the code inside ``with limited_by(limiter): …``, whichever model is asked
-there and however it is wrapped. A call reserves the most that it could cost before it is made and settles for
-what it did cost afterwards, so that parallel calls together never exceed the budget: at every moment
-spent + reserved <= budget. What is spent is counted by the limiter and by the innermost open
-:func:`~dartboard.llm.usage.spending`.
+there and however it is wrapped. A call reserves the most that it could take before it is made and settles for
+what it did take afterwards, so that parallel calls together never exceed the budget: at every moment
+spent + reserved <= budget.
 """
 
 import time
@@ -12,29 +11,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from threading import Condition, Lock
+from threading import Condition
 
 from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError
-from dartboard.llm.circuit_breaker import CircuitBreaker
-from dartboard.llm.usage import PICO, Usage, UsageTotal, record_spending
+from dartboard.llm.errors import NoAnswersError
+from dartboard.llm.usage import Usage, UsageTotal, record_spending
 
 _LEAST_IN_A_ROW = 10
 _LONGEST_SLEEP = 0.1
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """How many calls at once and a minute, and how much may be spent; None: no limit.
+    """How many calls at once and a minute, and how many tokens may be used; None: no limit.
 
     Args:
         concurrency: calls at once, 1 to 100.
-        requests_per_minute: the most requests.
-        tokens_per_minute: the most tokens, of input and output together.
-        budget_cost: the most money, in the currency of the prices.
+        requests_per_minute: the most requests, evenly spaced.
         budget_tokens: the most tokens in all.
-        give_up_after: so many calls in a row that fail, or that get no readable answer, end a run; None: 10,
-            or twice the calls at once where that is more.
 
     Raises:
         ConfigError: a number that cannot work.
@@ -42,119 +38,22 @@ class CallLimits:
 
     concurrency: int = 8
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    budget_cost: float | None = None
     budget_tokens: int | None = None
-    give_up_after: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100:
             raise ConfigError(f"concurrency must be from 1 to 100, got {self.concurrency}")
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise ConfigError(f"{name} must be a positive number or None, got {value}")
-        for name in ("budget_cost", "budget_tokens"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise ConfigError(f"{name} must be a number >= 0 or None, got {value}")
-        if self.give_up_after is not None and self.give_up_after < 1:
-            raise ConfigError(f"give_up_after must be >= 1 or None, got {self.give_up_after}")
+        if self.requests_per_minute is not None and not 0 < self.requests_per_minute < float("inf"):
+            raise ConfigError(
+                f"requests_per_minute must be a positive number or None, got {self.requests_per_minute}"
+            )
+        if self.budget_tokens is not None and self.budget_tokens < 0:
+            raise ConfigError(f"budget_tokens must be >= 0 or None, got {self.budget_tokens}")
 
     @property
     def most_in_a_row(self) -> int:
-        """So many calls in a row may go wrong, less one."""
-        return self.give_up_after or max(_LEAST_IN_A_ROW, 2 * self.concurrency)
-
-
-class Budget:
-    """What may still be spent, shared by threads."""
-
-    def __init__(self, limits: CallLimits, spent: Usage) -> None:
-        most_cost = None if limits.budget_cost is None else round(limits.budget_cost * PICO)
-        self._most = (most_cost, limits.budget_tokens)
-        self._spent = list(_amounts(spent))
-        self._reserved = [0, 0]
-        self._changed = Condition()
-
-    def reserve(self, bound: Usage) -> None:
-        """Set the most that a call can cost aside; wait for other calls where that helps."""
-        wanted = _amounts(bound)
-        with self._changed:
-            while not self._fits(wanted, self._reserved):
-                if not self._fits(wanted, (0, 0)):
-                    raise BudgetError(self._message(wanted))
-                self._changed.wait(0.05)
-                check()
-            for at, amount in enumerate(wanted):
-                self._reserved[at] += amount
-
-    def settle(self, bound: Usage, actual: Usage) -> None:
-        """Replace a reservation by what was spent."""
-        with self._changed:
-            for at, (reserved, amount) in enumerate(zip(_amounts(bound), _amounts(actual), strict=True)):
-                self._reserved[at] -= reserved
-                self._spent[at] += amount
-            self._changed.notify_all()
-
-    def _fits(self, wanted: tuple[int, int], reserved: "list[int] | tuple[int, int]") -> bool:
-        return all(
-            most is None or self._spent[at] + reserved[at] + wanted[at] <= most
-            for at, most in enumerate(self._most)
-        )
-
-    def _message(self, wanted: tuple[int, int]) -> str:
-        parts = []
-        if self._most[0] is not None:
-            spent, most, next_ = (amount / PICO for amount in (self._spent[0], self._most[0], wanted[0]))
-            parts.append(f"{spent:.4f} of {most:.4f} are spent, and the next call may cost {next_:.4f}")
-        if self._most[1] is not None:
-            parts.append(
-                f"{self._spent[1]} of {self._most[1]} tokens are spent, the next call may take {wanted[1]}"
-            )
-        return (
-            f"the budget is used up: {'; '.join(parts)}. Resume with a larger one, or with shorter answers "
-            "(--max-output): what was paid for is kept"
-        )
-
-
-class TokenBucket:
-    """Fills at a steady rate and is drawn from; whoever finds too little in it is told how long to wait.
-
-    It starts full with a tenth of a minute's worth (one, at least), and the rest of the minute's worth
-    flows in over the minute, so that no minute sees more than its limit. A draw larger than the bucket waits
-    until it is full and leaves it in debt.
-    """
-
-    def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
-        self._capacity = max(1.0, per_minute / 10)
-        flowing = per_minute - self._capacity if per_minute >= 10 else per_minute
-        self._rate = flowing / 60
-        self._clock = clock
-        self._level = self._capacity
-        self._seen = clock()
-        self._lock = Lock()
-
-    def draw(self, amount: float) -> float:
-        """0 where the amount was drawn, else the seconds to wait before asking again."""
-        with self._lock:
-            self._fill()
-            needed = min(amount, self._capacity)
-            if self._level >= needed - 1e-9:
-                self._level -= amount
-                return 0.0
-            return (needed - self._level) / self._rate
-
-    def correct(self, amount: float) -> None:
-        """Draw more afterwards, or give back."""
-        with self._lock:
-            self._fill()
-            self._level = min(self._capacity, self._level - amount)
-
-    def _fill(self) -> None:
-        now = self._clock()
-        self._level = min(self._capacity, self._level + (now - self._seen) * self._rate)
-        self._seen = now
+        """So many calls in a row without a readable answer end a run."""
+        return max(_LEAST_IN_A_ROW, 2 * self.concurrency)
 
 
 class CallLimiter:
@@ -162,7 +61,7 @@ class CallLimiter:
 
     Args:
         limits: what is allowed.
-        spent: what an earlier part of the run paid, which counts towards the budget.
+        spent: what an earlier part of the run took, which counts towards the budget.
         clock: tells the time in seconds.
         sleep: waits for so many seconds.
 
@@ -184,43 +83,59 @@ class CallLimiter:
     ) -> None:
         self.limits = limits or CallLimits()
         self._clock, self._sleep = clock, sleep
-        self._requests, self._tokens = (
-            None if per_minute is None else TokenBucket(per_minute, clock)
-            for per_minute in (self.limits.requests_per_minute, self.limits.tokens_per_minute)
-        )
-        self._budget = Budget(self.limits, spent or Usage())
-        self._held_until = clock()
+        self._spent = (spent or Usage()).tokens
+        self._reserved = 0
+        self._next = self._held_until = clock()
         self._total = UsageTotal()
-        self.circuit_breaker = CircuitBreaker(self.limits.most_in_a_row)
+        self._unanswered: list[str] = []
+        self._changed = Condition()
 
     @property
     def usage(self) -> Usage:
         """What was spent through this limiter."""
         return self._total.usage
 
-    def admit(self, bound: Usage, expected: Usage, *, priced: bool) -> None:
-        """Wait until a request may be made, and reserve the most that it can cost."""
-        if self.limits.budget_cost is not None and not priced:
-            raise ConfigError(
-                "a budget in money needs prices, and none are known for this model: give prices"
-            )
-        self._budget.reserve(bound)
+    def admit(self, bound: Usage) -> None:
+        """Wait until a request may be made, and reserve the most tokens that it can take."""
+        self._reserve(bound.tokens)
         try:
-            while (left := self._held_until - self._clock()) > 0:
-                self.pause(left)
-            self._draw(self._requests, 1)
-            self._draw(self._tokens, expected.tokens)
+            self.pause(self._held_until - self._clock())
+            if self.limits.requests_per_minute is not None:
+                with self._changed:
+                    slot = max(self._next, self._clock())
+                    self._next = slot + 60 / self.limits.requests_per_minute
+                self.pause(slot - self._clock())
         except BaseException:
-            self._budget.settle(bound, Usage())
+            self._settle(bound.tokens, 0)
             raise
 
-    def settle(self, bound: Usage, expected: Usage, actual: Usage) -> None:
-        """What a request did cost. One that was not answered keeps its bound: it may have been charged."""
-        self._budget.settle(bound, bound if actual.unanswered else actual)
-        if self._tokens is not None and not actual.unanswered:
-            self._tokens.correct(actual.tokens - expected.tokens)
+    def settle(self, bound: Usage, actual: Usage) -> None:
+        """What a request did take. One that was not answered keeps its bound: it may have been charged."""
+        self._settle(bound.tokens, bound.tokens if actual.unanswered else actual.tokens)
         self._total.add(actual)
         record_spending(actual)
+
+    def record(self, model: str, question: str, trouble: str = "") -> None:
+        """Count a call; without ``trouble`` its answer could be read, and the row of failures is over.
+
+        One such call is an accident, or a question that a model will not touch. Many in a row, over two
+        questions or more, are a wrong model, key or setting, and every further call is money for nothing.
+
+        Raises:
+            NoAnswersError: this was one failure too many.
+        """
+        with self._changed:
+            if not trouble:
+                self._unanswered.clear()
+                return
+            self._unanswered.append(question)
+            row = self._unanswered
+            if len(row) >= self.limits.most_in_a_row and len(set(row)) > 1:
+                raise NoAnswersError(
+                    f"{model} gave no readable answer to {len(row)} calls in a row, at last because: "
+                    f"{trouble[:_LONGEST_REASON]}. Correct the model's name, the key or the limit of output "
+                    "and resume: these calls are asked again"
+                )
 
     def hold(self, seconds: float) -> bool:
         """Let nobody ask for so long: the endpoint said that it has enough. Whether that is news."""
@@ -236,9 +151,25 @@ class CallLimiter:
             check()
             self._sleep(min(left, _LONGEST_SLEEP))
 
-    def _draw(self, bucket: TokenBucket | None, amount: float) -> None:
-        while bucket is not None and (wait := bucket.draw(amount)) > 0:
-            self.pause(wait)
+    def _reserve(self, tokens: int) -> None:
+        """Set tokens aside; wait for other calls where that helps."""
+        most = self.limits.budget_tokens
+        with self._changed:
+            while most is not None and self._spent + self._reserved + tokens > most:
+                if self._spent + tokens > most:
+                    raise BudgetError(
+                        f"the budget is used up: {self._spent:,} of {most:,} tokens are spent, and the next "
+                        f"call may take {tokens:,}. Resume with a larger one: what was paid for is kept"
+                    )
+                self._changed.wait(0.05)
+                check()
+            self._reserved += tokens
+
+    def _settle(self, reserved: int, spent: int) -> None:
+        with self._changed:
+            self._reserved -= reserved
+            self._spent += spent
+            self._changed.notify_all()
 
 
 _limiter: ContextVar[CallLimiter | None] = ContextVar("dartboard_call_limiter", default=None)
@@ -257,7 +188,3 @@ def limited_by(limiter: CallLimiter) -> Iterator[CallLimiter]:
         yield limiter
     finally:
         _limiter.reset(token)
-
-
-def _amounts(usage: Usage) -> tuple[int, int]:
-    return round(usage.cost * PICO), usage.tokens

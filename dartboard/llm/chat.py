@@ -1,45 +1,49 @@
-"""Chat models at an endpoint: asked within limits, tried again where that helps, paid for exactly.
+"""Chat models at an endpoint: asked within limits, tried again where that helps, counted exactly.
 
-Each attempt passes the current :class:`~dartboard.llm.call_limits.CallLimiter`. 408, 429, 5xx and broken
-connections are tried again, with growing waits or as ``Retry-After`` says; a pause that the endpoint asks for
-holds for all threads. What an endpoint does not understand is left out of the request from then on.
+A provider writes a request (``_request``) and reads what comes (``_read``): the same method reads a whole
+answer and an event of a stream. Each attempt of :meth:`Chat.complete` passes the current
+:class:`~dartboard.llm.call_limits.CallLimiter`; a pause that the endpoint asks for holds for all threads. A
+streamed answer is tried again until its first words have come, and never after them.
 """
 
-import json
 import logging
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol, TypedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Any, ClassVar, Protocol, TypedDict
+
+from tenacity import Retrying
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, EndpointError
-from dartboard.http_client import Patience, Reply
+from dartboard.http_client import Endpoint, LongWaitError, Patience, RequestError, gave_up
 from dartboard.llm.call_limits import CallLimiter, current_limiter
-from dartboard.llm.errors import RefusedError
-from dartboard.llm.sse_client import ChatEndpoint
-from dartboard.llm.usage import Prices, Usage, estimated_tokens
+from dartboard.llm.errors import AnswerError, RefusedError
+from dartboard.llm.usage import Usage, estimated_tokens
 
 logger = logging.getLogger(__name__)
 
 MOST_OUTPUT = 8192
 """Tokens of one answer: models that think before they answer are charged for their thoughts, too."""
-
 PATIENCE = Patience(timeout=300.0)
 """Such models take their time."""
-
-NO_USE = frozenset({401, 402, 403, 404, 405})
-"""Refusals of the key, the bill or the model: asking again helps nobody."""
+LONGEST_ANSWER = 600.0
+"""Seconds for a streamed answer unless told otherwise."""
 
 _EXPECTED_OUTPUT = 120
 _OVERHEAD = 64
 _LONG_WAIT = 30.0
-_SHOWN = 200
+_GLANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAnswer:
-    """What a model wrote, or ``trouble`` saying why it wrote nothing usable; and what it cost."""
+    """What a model wrote, or ``trouble`` saying why it wrote nothing usable; and what it took."""
 
     text: str
     usage: Usage
@@ -50,52 +54,54 @@ class ChatAnswer:
 class Piece:
     """Some of an answer, or all of it, as the endpoint sent it. An empty one is a sign of life.
 
-    ``finish`` says why the answer ended here, ``trouble`` why it does not count; tokens are None where the
-    endpoint did not count them.
+    ``finish`` says why the answer ended here; tokens are None where the endpoint did not count them.
     """
 
     text: str = ""
     finish: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    trouble: str = ""
 
 
 class CompletionModel(Protocol):
     """A model that answers a prompt at once, as :class:`Chat` does."""
 
     @property
-    def model(self) -> str:
-        """Its name."""
+    def full_name(self) -> str:
+        """Its name, with its address where that matters."""
 
-    def complete(
-        self, text: str, *, system: str = "", schema: Mapping[str, Any] | None = None, attempt: int = 0
-    ) -> ChatAnswer:
+    def complete(self, text: str, *, system: str = "", attempt: int = 0) -> ChatAnswer:
         """What the model answers."""
+
+    def expected(self, text: str, system: str = "") -> Usage:
+        """What one answer will probably take."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class AnswerModel(Protocol):
+    """A model whose answers are read while it writes them, as :class:`Chat` is one."""
+
+    @property
+    def name(self) -> str:
+        """As a configuration writes it, without its address."""
+
+    def stream(self, text: str, *, system: str = "") -> Iterator[Piece]:
+        """The answer to a prompt, as it is written; close the iterator to stop it."""
 
 
 class ChatOptions(TypedDict, total=False):
     """What every chat model can be told beside its name, address and key."""
 
-    prices: Prices | None
     max_output_tokens: int
     patience: Patience
 
 
-class GaveUpError(EndpointError):
-    """No further attempt is made: the message says why."""
+class ChatEndpoint(Endpoint):
+    """An endpoint of texts, which are shorter than vectors."""
 
-    def __init__(self, why: Literal["refused", "failed", "wait"], message: str) -> None:
-        super().__init__(message)
-        self.why = why
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """Where a request stands: parts of the body to leave out, and how often it has failed."""
-
-    without: frozenset[str]
-    failures: int = 0
+    longest = 16_000_000
 
 
 class Chat(ABC):
@@ -106,7 +112,6 @@ class Chat(ABC):
         base_url: what comes before the paths of the API.
         headers: sent with each request; the key is one of them.
         secret: the key, which no message shows.
-        prices: what tokens cost; a budget in money needs them.
         max_output_tokens: the most that one answer may have, thoughts included.
         patience: time limits and retries.
 
@@ -117,6 +122,8 @@ class Chat(ABC):
     kind: ClassVar[str]
     """What stands before the colon in the name of such a model."""
     default_url: ClassVar[str]
+    longest: float = LONGEST_ANSWER
+    """Seconds for a streamed answer, all attempts together."""
 
     def __init__(
         self,
@@ -125,7 +132,6 @@ class Chat(ABC):
         *,
         headers: Mapping[str, str],
         secret: str | None,
-        prices: Prices | None = None,
         max_output_tokens: int = MOST_OUTPUT,
         patience: Patience = PATIENCE,
     ) -> None:
@@ -134,10 +140,9 @@ class Chat(ABC):
         if max_output_tokens < 1:
             raise ConfigError(f"max_output_tokens must be >= 1, got {max_output_tokens}")
         self.model = model
-        self.prices = prices
         self.max_output_tokens = max_output_tokens
         self.endpoint = ChatEndpoint(base_url, headers=headers, secret=secret, patience=patience)
-        self._given_up: frozenset[str] = frozenset()
+        self._left_out: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -150,16 +155,8 @@ class Chat(ABC):
         url = self.endpoint.base_url
         return self.name if url == self.default_url else f"{self.name}@{url}"
 
-    def complete(
-        self, text: str, *, system: str = "", schema: Mapping[str, Any] | None = None, attempt: int = 0
-    ) -> ChatAnswer:
+    def complete(self, text: str, *, system: str = "", attempt: int = 0) -> ChatAnswer:
         """What the model answers; ``attempt`` > 0 asks for another, independent answer.
-
-        Args:
-            text: the prompt.
-            system: the system prompt.
-            schema: a JSON schema that the answer is to have.
-            attempt: the seed of the answer.
 
         Returns:
             The answer; one without text where the endpoint refuses this request alone.
@@ -170,43 +167,56 @@ class Chat(ABC):
             BudgetError: the budget does not allow another call.
         """
         text = text.encode("utf-8", "replace").decode()
-        bound, expected = self.bound(text, system, schema), self.expected(text, system)
-        limiter, total, state = current_limiter(), Usage(), Attempt(self._given_up)
-        while True:
-            path, body = self._request(text, system, schema, attempt, state.without)
-            check()
-            limiter.admit(bound, expected, priced=self.prices is not None)
-            usage = Usage(unanswered=1)
-            try:
-                reply = self.endpoint.once(path, body)
-                written = self._read(reply.answer) if reply.ok else None
-                usage = self._spent(written, text + system) if written else Usage(unanswered=int(reply.lost))
-            finally:
-                limiter.settle(bound, expected, usage)
-            total = total + usage
-            if written is not None:
-                self._given_up |= state.without
-                return ChatAnswer(text=written.text, usage=total, trouble=written.trouble)
-            try:
-                state = self._next_attempt(state, reply, body, limiter, reply.trouble[:_SHOWN])
-            except GaveUpError as error:
-                if error.why == "refused" and not self._is_no_use(reply):
-                    return ChatAnswer(text="", usage=total, trouble=f"the endpoint {error}")
-                message = f"{self.endpoint.base_url} {error}"
-                if error.why == "wait":
-                    message += ". What was paid for is kept: resume then"
-                raise (EndpointError if error.why == "failed" else RefusedError)(message) from None
+        limiter, spent = current_limiter(), [Usage()]
+        try:
+            written = self._retrying(limiter)(self._ask, text, system, attempt, limiter, spent)
+        except LongWaitError as error:
+            raise RefusedError(f"{self.endpoint.base_url} {error}") from None
+        except RequestError as error:
+            if error.worth_another_try:
+                raise EndpointError(f"{self.endpoint.base_url} {gave_up(error)}") from None
+            if self._is_refused(error):
+                raise RefusedError(f"{self.endpoint.base_url} {gave_up(error)}") from None
+            return ChatAnswer(text="", usage=reduce(add, spent), trouble=f"the endpoint {gave_up(error)}")
+        trouble = ""
+        if written.finish == "length":
+            trouble = (
+                f"the answer was cut at the limit of {self.max_output_tokens:,} output tokens, thoughts "
+                "included: allow more (max_output_tokens, --max-output)"
+            )
+        elif not written.text:
+            trouble = f"the answer holds no text ({written.finish or 'no reason given'})"
+        return ChatAnswer(text=written.text, usage=reduce(add, spent), trouble=trouble)
 
-    def bound(self, text: str, system: str, schema: Mapping[str, Any] | None = None) -> Usage:
-        """The most that one attempt can cost: a token has at least one byte."""
-        sent = (
-            len(text.encode("utf-8", "replace")) + len(system.encode()) + len(json.dumps(dict(schema or {})))
-        )
-        return self._usage(sent + _OVERHEAD, self.max_output_tokens)
+    def stream(self, text: str, *, system: str = "") -> Iterator[Piece]:
+        """The answer as it is written; close the iterator to stop it.
+
+        Raises:
+            AnswerError: there is no answer, or only a part of it.
+        """
+        text = text.encode("utf-8", "replace").decode()
+        ends = time.monotonic() + self.longest
+        try:
+            for attempt in self._retrying(current_limiter()):
+                with attempt:
+                    yield from self._streamed(text, system, ends)
+        except LongWaitError as error:
+            raise self._error(AnswerError("limited", f"{error}")) from None
+        except RequestError as error:
+            kind = "refused" if self._is_refused(error) else error.kind
+            raise self._error(
+                AnswerError(kind, gave_up(error), status=error.status, retry_after=error.retry_after)
+            ) from None
+
+    def bound(self, text: str, system: str) -> Usage:
+        """The most that one attempt can take: a token has at least one byte."""
+        sent = len(text.encode("utf-8", "replace")) + len(system.encode()) + _OVERHEAD
+        return Usage(calls=1, input_tokens=sent, output_tokens=self.max_output_tokens)
 
     def expected(self, text: str, system: str = "") -> Usage:
-        """What one attempt will probably cost."""
-        return self._usage(estimated_tokens(text + system), min(_EXPECTED_OUTPUT, self.max_output_tokens))
+        """What one attempt will probably take."""
+        output = min(_EXPECTED_OUTPUT, self.max_output_tokens)
+        return Usage(calls=1, input_tokens=estimated_tokens(text + system), output_tokens=output)
 
     def close(self) -> None:
         """Close the connections."""
@@ -216,82 +226,158 @@ class Chat(ABC):
         return f"{type(self).__name__}(model={self.model!r}, base_url={self.endpoint.base_url!r})"
 
     @abstractmethod
-    def _request(
-        self,
-        text: str,
-        system: str,
-        schema: Mapping[str, Any] | None,
-        attempt: int,
-        without: frozenset[str],
-    ) -> tuple[str, dict[str, Any]]:
-        """Path and body of a request, without the parts that the endpoint does not understand."""
+    def _request(self, text: str, system: str, attempt: int, *, stream: bool) -> tuple[str, dict[str, Any]]:
+        """Path and body of a request, without what ``_left_out`` names."""
 
     @abstractmethod
-    def _read(self, answer: dict[str, Any]) -> Piece:
-        """The text and the tokens of a whole answer, whatever shape it has."""
+    def _read(self, event: dict[str, Any]) -> Piece:
+        """What a whole answer, or an event of a stream, brings, whatever shape it has."""
 
-    def _concede(self, reply: Reply, body: Mapping[str, Any], without: frozenset[str]) -> str | None:
-        """The next part of the body to leave out after a refusal; None where there is nothing to give up."""
+    def _optional(self, error: RequestError, body: Mapping[str, Any]) -> str | None:
+        """The part of the body that a refusal complains of and that can be left out."""
         return None
 
-    def _is_no_use(self, reply: Reply) -> bool:
+    def _is_refused(self, error: RequestError) -> bool:
         """Whether key, model or address are refused, and not this request alone."""
-        return reply.status in NO_USE
+        return error.kind == "refused"
 
-    def _cut(self) -> str:
-        """The reason why an answer that reached its limit does not count."""
-        return (
-            f"the answer was cut at the limit of {self.max_output_tokens:,} output tokens, thoughts included"
-            ": allow more (max_output_tokens, --max-output)"
-        )
-
-    def _next_attempt(
-        self,
-        state: Attempt,
-        reply: Reply,
-        body: Mapping[str, Any],
-        limiter: CallLimiter,
-        told: str,
-        level: int = logging.INFO,
-    ) -> Attempt:
-        """After a failed attempt: leave something out, or wait; ``told`` is what the log says.
-
-        Raises:
-            GaveUpError: the request is refused, has failed too often, or the pause asked for is too long.
-        """
-        if not reply.worth_another_try:
-            conceded = self._concede(reply, body, state.without)
-            if conceded is None:
-                raise GaveUpError("refused", f"refused: {reply.trouble}")
-            return replace(state, without=state.without | {conceded})
-        failures = state.failures + 1
-        if failures >= self.endpoint.attempts:
-            times = f"failed {failures} times, at last with" if failures > 1 else "failed"
-            raise GaveUpError("failed", f"{times}: {reply.trouble}")
+    def _ask(self, text: str, system: str, attempt: int, limiter: CallLimiter, spent: list[Usage]) -> Piece:
+        """One attempt within the limits; what it took is added to ``spent``."""
+        check()
+        bound, usage = self.bound(text, system), Usage(unanswered=1)
+        limiter.admit(bound)
         try:
-            wait = self.endpoint.wait(failures - 1, reply.retry_after)
-        except EndpointError as error:  # it asks for more patience than there is
-            raise GaveUpError("wait", str(error)) from None
-        if (
-            (reply.status == 429 or reply.retry_after is not None)
-            and limiter.hold(wait)
-            and wait >= _LONG_WAIT
-        ):
-            level = logging.WARNING
-        logger.log(level, "%s: %s; asking again in %.1f s", self.endpoint.base_url, told, wait)
-        limiter.pause(wait)
-        return replace(state, failures=failures)
+            written = _joined(self._read(one) for one in self._events(text, system, attempt) if one)
+            given, got = written.input_tokens, written.output_tokens
+            usage = Usage(
+                calls=1,
+                input_tokens=estimated_tokens(text + system) if given is None else given,
+                output_tokens=estimated_tokens(written.text) if got is None else got,
+            )
+        except RequestError as error:
+            usage = Usage(unanswered=int(error.lost))
+            raise
+        finally:
+            limiter.settle(bound, usage)
+            spent.append(usage)
+        return written
 
-    def _spent(self, written: Piece, sent: str) -> Usage:
-        given, got = written.input_tokens, written.output_tokens
-        return self._usage(
-            estimated_tokens(sent) if given is None else given,
-            estimated_tokens(written.text) if got is None else got,
-        )
+    def _events(
+        self, text: str, system: str, attempt: int, *, stream: bool = False
+    ) -> Iterator[dict[str, Any] | None]:
+        """What a request brings; optional parts that the endpoint refuses are left out from then on."""
+        while True:
+            path, body = self._request(text, system, attempt, stream=stream)
+            try:
+                yield from self.endpoint.events(path, body, stream=stream)
+                return
+            except RequestError as error:
+                named = self._optional(error, body) if error.status in (400, 422) else None
+                if named is None:
+                    raise
+                self._left_out |= {named}
 
-    def _usage(self, input_tokens: int, output_tokens: int) -> Usage:
-        cost = self.prices.cost(input_tokens, output_tokens) if self.prices else 0.0
-        return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
+    def _streamed(self, text: str, system: str, ends: float) -> Iterator[Piece]:
+        """One attempt; an answer that breaks off after its first words is not tried again."""
+        said = ended = False
+        events = self._events(text, system, 0, stream=True)
+        try:
+            for event in _in_background(events, self.endpoint.patience.timeout, ends):
+                piece = self._read(event) if event else Piece()
+                said, ended = said or bool(piece.text), ended or bool(piece.finish)
+                yield piece
+            if not ended:
+                raise RequestError("the connection ended before the answer did", kind="broken", lost=True)
+        except _TookTooLongError:
+            told = "is still not done" if said else "has not begun"
+            message = f"took too long: the answer {told} after {self.longest:g} s (answer_timeout)"
+            raise self._error(AnswerError("cut" if said else "silent", message)) from None
+        except RequestError as error:
+            if said and not ended:
+                message = f"broke off in the middle of the answer: {error}"
+                raise self._error(AnswerError("cut", message, status=error.status)) from None
+            if not ended:
+                raise
+
+    def _retrying(self, limiter: CallLimiter) -> Retrying:
+        def told(error: RequestError, wait: float) -> None:
+            limited = error.status == 429 or error.retry_after is not None
+            long = limited and limiter.hold(wait) and wait >= _LONG_WAIT
+            # What the endpoint said is not logged: it may quote the question.
+            what = f"{error.kind} (HTTP {error.status})" if error.status else error.kind
+            level = logging.WARNING if long else logging.INFO
+            logger.log(level, "%s: %s; asking again in %.1f s", self.endpoint.base_url, what, wait)
+
+        return self.endpoint.patience.retrying(limiter.pause, told)
+
+    def _error(self, error: AnswerError) -> AnswerError:
+        """The error with the model's name and address."""
+        message = f"{self.name} at {self.endpoint.base_url} {error}"
+        return AnswerError(error.kind, message, status=error.status, retry_after=error.retry_after)
+
+
+class _TookTooLongError(Exception):
+    """The answer is not there within the time for all of it."""
+
+
+def _in_background(
+    events: Iterator[dict[str, Any] | None], silence: float, ends: float
+) -> Iterator[dict[str, Any] | None]:
+    """The same events, read by a thread, so that whoever waits for one can stop waiting.
+
+    Only events are signs of life, since a proxy may send comments for ever. A thread that nobody listens to
+    hangs up with the next bytes.
+    """
+    inbox: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
+    left = Event()
+    over = StopIteration()
+
+    def read() -> None:
+        try:
+            for event in events:
+                if left.is_set():
+                    return
+                inbox.put(event)
+            inbox.put(over)
+        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            inbox.put(error)
+        finally:
+            events.close()  # type: ignore[attr-defined]  # a generator
+
+    Thread(target=read, name="dartboard-answer", daemon=True).start()
+    try:
+        alive = time.monotonic()
+        while True:
+            check()
+            now = time.monotonic()
+            if now >= ends:
+                raise _TookTooLongError
+            if now - alive >= silence:
+                raise RequestError(f"nothing of the answer came for {silence:g} s", kind="silent", lost=True)
+            try:
+                got = inbox.get(timeout=_GLANCE)
+            except Empty:
+                continue
+            if got is over:
+                return
+            if isinstance(got, BaseException):
+                raise got
+            yield got
+            if got is not None:
+                alive = time.monotonic()
+    finally:
+        left.set()
+
+
+def _joined(pieces: Iterator[Piece]) -> Piece:
+    """An answer from its parts."""
+    listed = list(pieces)
+    last = {
+        name: next((value for one in reversed(listed) if (value := getattr(one, name)) is not None), None)
+        for name in ("input_tokens", "output_tokens")
+    }
+    finish = next((one.finish for one in reversed(listed) if one.finish), "")
+    return Piece(text="".join(one.text for one in listed), finish=finish, **last)
 
 
 def token_count(value: Any) -> int | None:

@@ -8,12 +8,8 @@
     └── AnswerError      a streamed answer did not come, or broke off
 """
 
-from typing import Literal
-
 from dartboard.errors import EndpointError
-
-Kind = Literal["unreachable", "limited", "failed", "refused", "rejected", "broken", "silent", "cut", "empty"]
-"""``refused``: key, model or address; ``rejected``: this question alone; ``cut``: in mid-answer."""
+from dartboard.http_client import Kind
 
 
 class RefusedError(EndpointError):

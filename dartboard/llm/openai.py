@@ -5,27 +5,24 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from dartboard.embeddings.by_name import OPENAI_URL
-from dartboard.http_client import Reply, checked_key
-from dartboard.llm.chat import ChatOptions, Piece, token_count
-from dartboard.llm.streaming_chat import StreamingChat
+from dartboard.http_client import RequestError, checked_key
+from dartboard.llm.chat import Chat, ChatOptions, Piece, token_count
 
 _SMALL_OUTPUT = 1024
 _OUTPUT = "output"
-_USAGE = "stream_options"
 
 # What an endpoint complains of, by the part of the body that is then left out, renamed or made smaller.
 _COMPLAINTS = {
-    _USAGE: _USAGE,
-    "response_format": r"response_format|json_schema",
-    "temperature": r"temperature",
+    "stream_options": "stream_options",
+    "temperature": "temperature",
     "seed": r"\bseed\b",
-    "max_tokens": r"max_tokens|max_completion_tokens",
-    _OUTPUT: r"max_tokens|max_completion_tokens|context.length|max_model_len",
+    "max_tokens": "max_tokens|max_completion_tokens",
+    _OUTPUT: "max_tokens|max_completion_tokens|context.length|max_model_len",
 }
 
 
-class OpenAIChat(StreamingChat):
-    """Asks for JSON by schema, temperature 0 and a seed; leaves out what an endpoint refuses.
+class OpenAIChat(Chat):
+    """Asks at temperature 0 and with a seed; leaves out what an endpoint refuses.
 
     Where the limit of output does not fit into a small model's context, 1,024 tokens take its place.
 
@@ -50,81 +47,41 @@ class OpenAIChat(StreamingChat):
         headers = {"authorization": f"Bearer {key}"} if key else {}
         super().__init__(model, base_url, headers=headers, secret=key, **options)
 
-    def _request(
-        self,
-        text: str,
-        system: str,
-        schema: Mapping[str, Any] | None,
-        attempt: int,
-        without: frozenset[str],
-    ) -> tuple[str, dict[str, Any]]:
+    def _request(self, text: str, system: str, attempt: int, *, stream: bool) -> tuple[str, dict[str, Any]]:
         messages = [{"role": "system", "content": system}] if system else []
-        limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
-        most = min(self.max_output_tokens, _SMALL_OUTPUT) if _OUTPUT in without else self.max_output_tokens
+        limit = "max_completion_tokens" if "max_tokens" in self._left_out else "max_tokens"
+        small = _OUTPUT in self._left_out
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [*messages, {"role": "user", "content": text}],
-            limit: most,
+            limit: min(self.max_output_tokens, _SMALL_OUTPUT) if small else self.max_output_tokens,
             "temperature": 0.7 if attempt else 0,
             "seed": attempt,
         }
-        if schema is not None:
-            form = {"name": "verdict", "strict": True, "schema": dict(schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": form}
-        return "/chat/completions", {key: part for key, part in body.items() if key not in without}
+        if stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return "/chat/completions", {key: part for key, part in body.items() if key not in self._left_out}
 
-    def _stream_request(self, text: str, system: str, without: frozenset[str]) -> tuple[str, dict[str, Any]]:
-        path, body = self._request(text, system, None, 0, without)
-        body["stream"] = True
-        if _USAGE not in without:
-            body[_USAGE] = {"include_usage": True}
-        return path, body
+    def _optional(self, error: RequestError, body: Mapping[str, Any]) -> str | None:
+        """What the message names; the limit of output stays, under another name or smaller."""
+        named = [part for part, words in _COMPLAINTS.items() if re.search(words, str(error).lower())]
+        sent = (part for part in named if part in body or part == _OUTPUT)
+        return next((part for part in sent if part not in self._left_out), None)
 
-    def _concede(self, reply: Reply, body: Mapping[str, Any], without: frozenset[str]) -> str | None:
-        """What a 400 or 422 complains of; where it names nothing, the schema. The limit stays, renamed."""
-        if reply.status not in (400, 422):
-            return None
-        named = [part for part, words in _COMPLAINTS.items() if re.search(words, reply.trouble.lower())]
-        sent = [part for part in [*named, "response_format"] if part in body or part == _OUTPUT]
-        return next((part for part in sent if part not in without), None)
-
-    def _read(self, answer: dict[str, Any]) -> Piece:
-        tokens = _tokens(answer)
-        try:
-            choice = answer["choices"][0]
-            content = choice["message"]["content"]
-        except (KeyError, IndexError, TypeError):
-            return Piece(trouble="the answer holds no message", **tokens)
-        cut = self._cut() if choice.get("finish_reason") == "length" else ""
-        if not isinstance(content, str) or not content:
-            why = choice["message"].get("refusal") or choice.get("finish_reason")
-            return Piece(trouble=cut or f"the message is empty ({why})", **tokens)
-        return Piece(text=content, trouble=cut, **tokens)
-
-    def _piece(self, event: dict[str, Any]) -> Piece:
-        choice, delta = _choice(event)
-        text = next((delta[part] for part in ("content", "refusal") if isinstance(delta.get(part), str)), "")
+    def _read(self, event: dict[str, Any]) -> Piece:
+        usage = _mapping(event.get("usage"))
+        choices = event.get("choices")
+        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        message = _mapping(choice.get("message")) or _mapping(choice.get("delta"))
+        texts = (message.get(part) for part in ("content", "refusal"))
         finish = choice.get("finish_reason")
-        return Piece(text=text, finish=finish if isinstance(finish, str) else "", **_tokens(event))
-
-    def _thinks(self, event: dict[str, Any]) -> bool:
-        """Thoughts have several names; all but the role of who speaks is something."""
-        return any(value for name, value in _choice(event)[1].items() if name != "role")
-
-
-def _choice(event: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The first choice of an event and its delta, empty where there is none."""
-    choices = event.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    choice = choice if isinstance(choice, dict) else {}
-    delta = choice.get("delta")
-    return choice, delta if isinstance(delta, dict) else {}
+        return Piece(
+            text=next((text for text in texts if isinstance(text, str) and text), ""),
+            finish=finish if isinstance(finish, str) else "",
+            input_tokens=token_count(usage.get("prompt_tokens")),
+            output_tokens=token_count(usage.get("completion_tokens")),
+        )
 
 
-def _tokens(answer: dict[str, Any]) -> dict[str, Any]:
-    usage = answer.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    return {
-        "input_tokens": token_count(usage.get("prompt_tokens")),
-        "output_tokens": token_count(usage.get("completion_tokens")),
-    }
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

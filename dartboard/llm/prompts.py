@@ -6,14 +6,13 @@ closes its own fence: its author would have to find a text that contains its own
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One question to a model: what the model is, what it is asked, and the form of its answer, if any.
+    """One question to a model: what the model is and what it is asked.
 
     Another wording is another ``version``, and gives other answers.
     """
@@ -21,7 +20,6 @@ class Prompt:
     version: str
     system: str
     text: str
-    schema: Mapping[str, Any] | None = None
 
 
 def fence_token(version: str, texts: Iterable[str]) -> str:

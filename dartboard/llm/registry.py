@@ -9,17 +9,14 @@ from typing import Unpack
 from dartboard.embeddings.by_name import EndpointName, endpoint_name
 from dartboard.errors import ConfigError
 from dartboard.http_client import checked_key
-from dartboard.llm.chat import ChatOptions
+from dartboard.llm.chat import Chat, ChatOptions
 from dartboard.llm.gemini import GeminiChat
 from dartboard.llm.openai import OpenAIChat
-from dartboard.llm.streaming_chat import StreamingChat
 
 FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL[@BASE_URL]"
 
 
-def chat_model(
-    name: EndpointName | str, *, need_key: bool = True, **options: Unpack[ChatOptions]
-) -> StreamingChat:
+def chat_model(name: EndpointName | str, *, need_key: bool = True, **options: Unpack[ChatOptions]) -> Chat:
     """The model at an endpoint; nothing is sent before it is asked.
 
     Args:

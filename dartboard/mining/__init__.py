@@ -2,16 +2,14 @@
 
 The parts, in the order of a run:
 
-=======================================================  ==================================================
-``benchmark_registry``, ``cases``, ``safe_paths``        benchmarks, read into cases
-``corpora``                                              where contexts come from
-``extractor``, ``context_pool``, ``raw_candidates``      each case with contexts that nobody has labelled
-``judges``                                               who says whether contexts answer a question
-``judge_runner``, ``verdict_journal``,                   many verdicts at once, none paid for twice
-``journaled_judge``
-``controls``, ``agreement``                              how often a judge is wrong
-``kernels``, ``import_mining``                           which contexts a question needs together
-``pipeline``                                             all of it: :func:`~dartboard.mining.pipeline.mine`
-``dataset``, ``dataset_writer``, ``validation``          what comes of it
-=======================================================  ==================================================
+==================================  =======================================================================
+``registry``, ``cases``             benchmarks, read into cases
+``corpora``                         where contexts come from
+``context_pool``, ``candidates``    each case with contexts that nobody has labelled
+``judges``                          who says whether contexts answer a question
+``controls``, ``agreement``         how often a judge is wrong
+``kernels``, ``import_mining``      which contexts a question needs together
+``pipeline``                        all of it: :func:`~dartboard.mining.pipeline.mine`
+``dataset_writer``, ``validation``  what comes of it; its schema is :mod:`dartboard.datasets.mined`
+==================================  =======================================================================
 """

@@ -9,20 +9,17 @@ shares of labels would agree on by chance. Where both give one and the same labe
 explains all, and kappa is undefined: None. Its interval is a percentile bootstrap; verdicts of one case
 resemble each other, so whole cases are drawn where ``groups`` says which verdict belongs to which. Judges who
 never differ do not differ in any resample either: that would be an interval of no width, which claims a
-certainty that nobody has, so there is none then. :attr:`Agreement.most_apart` says what can be said.
+certainty that nobody has, so there is none then: ``most_apart`` says what can be said.
 """
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from itertools import combinations
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
+from dartboard.datasets.mined import Agreement, Label
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.mining.judges.base import Label, Verdict
 from dartboard.types import FloatArray
 
 RESAMPLES = 2000
@@ -30,46 +27,6 @@ LABELS: tuple[Label, ...] = ("YES", "NO", "UNSURE")
 
 _BLOCK = 4_000_000
 _EQUAL = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
-    """Two judges on the same pairs; ``table`` counts labels of the first (rows) and the second (columns).
-
-    ``cases`` is how many cases the pairs are of. ``low`` and ``high`` are None where all resamples agree.
-    """
-
-    first: str
-    second: str
-    pairs: int
-    observed: float
-    kappa: float | None
-    low: float | None
-    high: float | None
-    table: tuple[tuple[int, ...], ...]
-    cases: int
-
-    @property
-    def most_apart(self) -> float:
-        """The upper end of the share of pairs that they may differ on, counting each case once."""
-        return wilson((1 - self.observed) * self.cases, self.cases)[1]
-
-    def to_plain(self) -> dict[str, Any]:
-        """As the data set holds it."""
-        rounded = {
-            name: value if value is None else round(value, 6)
-            for name in ("observed", "kappa", "low", "high")
-            for value in [getattr(self, name)]
-        }
-        return {
-            "first": self.first,
-            "second": self.second,
-            "pairs": self.pairs,
-            "cases": self.cases,
-            **rounded,
-            "most_apart": round(self.most_apart, 6),
-            "table": self.table,
-        }
 
 
 def wilson(errors: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
@@ -111,6 +68,7 @@ def agree(
         raise ConfigError(f"resamples must be >= 1, got {resamples}")
     tables = _tables(first, second, range(len(first)) if groups is None else groups, LABELS)
     whole = tables.sum(axis=0)
+    observed = float(np.trace(whole) / max(1, len(first)))
     kappa = float(_kappas(whole[None])[0])
     drawn = _resampled(tables, resamples, seed)
     drawn = drawn[~np.isnan(drawn)]
@@ -121,30 +79,14 @@ def agree(
         first=names[0],
         second=names[1],
         pairs=len(first),
-        observed=float(np.trace(whole) / max(1, len(first))),
-        kappa=None if math.isnan(kappa) else kappa,
-        low=low,
-        high=high,
-        table=tuple(tuple(int(count) for count in row) for row in whole),
         cases=len(tables),
+        observed=round(observed, 6),
+        kappa=None if math.isnan(kappa) else round(kappa, 6),
+        low=None if low is None else round(low, 6),
+        high=None if high is None else round(high, 6),
+        most_apart=round(wilson((1 - observed) * len(tables), len(tables))[1], 6),
+        table=tuple(tuple(int(count) for count in row) for row in whole),
     )
-
-
-def agreements(
-    verdicts: Sequence[Verdict],
-    names: Sequence[str],
-    *,
-    groups: Sequence[Hashable] | None = None,
-    seed: int = 0,
-) -> list[Agreement]:
-    """Every two members of an ensemble, by the votes in its verdicts."""
-    if any(len(verdict.votes) != len(names) for verdict in verdicts):
-        raise InvalidInputError(f"each verdict must hold the votes of {len(names)} judges")
-    votes = [[verdict.votes[at] for verdict in verdicts] for at in range(len(names))]
-    return [
-        agree(votes[a], votes[b], names=(names[a], names[b]), groups=groups, seed=seed)
-        for a, b in combinations(range(len(names)), 2)
-    ]
 
 
 def _tables(

@@ -57,7 +57,8 @@ class PoolSettings:
     Args:
         random_negatives: drawn at random.
         hard_negatives: the best by BM25.
-        neighbours: the nearest by meaning, and as many of Dartboard's selection.
+        neighbours: the nearest by meaning, and as many of Dartboard's selection. Each is a paid call, and a
+            few beside the best by BM25 are enough.
         seed: of what is drawn.
 
     Raises:
@@ -66,7 +67,7 @@ class PoolSettings:
 
     random_negatives: int = 5
     hard_negatives: int = 5
-    neighbours: int = 5
+    neighbours: int = 2
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -13,21 +13,18 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dartboard.datasets.beir import write_beir
-from dartboard.datasets.mined import END, text_dataset
+from dartboard.datasets.mined import FORMAT, VERSION, Mined, plain, text_dataset
 from dartboard.datasets.text_dataset import Passage, TextDataset
 from dartboard.datasets.trec import write_qrels
-from dartboard.errors import ConfigError, DatasetError, MissingExtraError
-from dartboard.mining.controls import failures
-from dartboard.mining.dataset import FILE, JudgedContext, Kernel, Mined, Pair
+from dartboard.errors import ConfigError, MissingExtraError
 
-FORMAT = "dartboard retrieval data set"
-VERSION = 2
-"""Files of version 1 have no end; they are read, too."""
+FILE = "retrieval_dataset.yaml"
+END = "end"
+"""The last key of a complete file."""
 
 _MADE = "# Made by dartboard mine."
 _HEAD = f"""\
@@ -45,7 +42,7 @@ _NO_BLOCK = re.compile(
 )
 
 
-def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> Path:
+def write_dataset(mined: Mined, folder: str | Path) -> Path:
     """Write a data set into a folder; each file replaces its predecessor when it is whole.
 
     ::
@@ -57,24 +54,26 @@ def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> 
     Args:
         mined: what a run found.
         folder: made where it is not there.
-        exports: whether the forms for other tools, a BEIR folder with facets and TREC qrels, are written.
-            They cannot say how far to trust them: where the judge failed its controls they are not written,
-            and those of an earlier run are removed.
+
+    The forms for other tools, a BEIR folder with facets and TREC qrels, cannot say how far to trust them:
+    where the judge failed its controls they are not written, and those of an earlier run are removed.
 
     Returns:
         The path of the YAML file.
+
+    Raises:
+        ConfigError: the folder holds files of the same names that we did not write.
     """
     target = Path(folder)
     check_folder(target)
     target.mkdir(parents=True, exist_ok=True)
     file = target / FILE
-    written = plain(mined)
-    write_atomically(file, _yaml_text(written))
-    if "verified" in written:
+    write_atomically(file, dump(mined))
+    if mined.verified:
+        _export(text_dataset(file.stem, mined.pairs), target)
+    else:
         for name in EXPORTS:
             (target / name).unlink(missing_ok=True)
-    elif exports:
-        _export(text_dataset(file.stem, written["pairs"]), target)
     return file
 
 
@@ -120,7 +119,13 @@ def _yaml_text(written: dict[str, Any]) -> str:
 
     Dumper.add_representer(str, _text_node)
     body = yaml.dump(
-        {**written, END: {"pairs": len(written["pairs"]), "sha256": ""}},
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            **written,
+            "pairs": written.get("pairs", []),
+            END: {"pairs": len(written.get("pairs", [])), "sha256": ""},
+        },
         Dumper=Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -137,24 +142,6 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def plain(mined: Mined) -> dict[str, Any]:
-    """The data set as mappings, lists, texts and numbers, in the order of the file."""
-    written: dict[str, Any] = _sound(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            **({"verified": False} if failures(mined.controls) else {}),
-            "corpus": {"name": mined.corpus, "fingerprint": mined.fingerprint},
-            "judge": {"name": mined.judge, "prompt_version": mined.prompt_version},
-            "controls": mined.controls,
-            **({"agreement": mined.agreement} if mined.agreement is not None else {}),
-            "settings": mined.settings,
-            "pairs": [_pair(pair) for pair in mined.pairs],
-        }
-    )
-    return written
-
-
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file by a whole new one, or leave it as it is."""
     part = path.with_name(f".{path.name}.part")
@@ -166,71 +153,6 @@ def write_atomically(path: Path, text: str) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _pair(pair: Pair) -> dict[str, Any]:
-    written: dict[str, Any] = {"id": pair.id, "query": pair.query, "kind": pair.kind}
-    if pair.answers:
-        written["answers"] = pair.answers
-    if pair.facets:
-        written["facets"] = pair.facets
-    if pair.answered_without_context:
-        written["answered_without_context"] = True
-    written["positive_ctxs"] = [_context(one) for one in pair.positives]
-    written["negative_ctxs"] = [_context(one) for one in pair.negatives]
-    if pair.unsure:
-        written["unsure_ctxs"] = [_context(one) for one in pair.unsure]
-    if pair.kernels:
-        written |= _chosen(pair)
-    return written
-
-
-def _chosen(pair: Pair) -> dict[str, Any]:
-    """The kernel that counts, as evaluation reads it, and all sources."""
-    kernel = pair.kernel or Kernel()
-    resolved = kernel.status != "unresolved"
-    return {
-        "kernel": kernel.contexts if resolved else (),
-        "kernel_status": kernel.status,
-        "kernel_source": pair.source,
-        "alternatives": kernel.alternatives if resolved else (),
-        "kernels": {source: _kernel(found) for source, found in pair.kernels.items()},
-    }
-
-
-def _kernel(kernel: Kernel) -> dict[str, Any]:
-    written: dict[str, Any] = {"contexts": kernel.contexts, "status": kernel.status}
-    for name in ("judge", "evidence", "reason"):
-        if value := getattr(kernel, name):
-            written[name] = value
-    return written | {"calls": kernel.calls}
-
-
-def _context(context: JudgedContext) -> dict[str, Any]:
-    written: dict[str, Any] = {"fqn": context.fqn, "verdict": context.verdict}
-    if context.part_of_kernel:
-        written["part_of_kernel"] = True
-    for name in ("evidence", "reason", "judge", "prompt_version", "votes", "origins"):
-        if value := getattr(context, name):
-            written[name] = value
-    return written | {"text": context.text}
-
-
-def _sound(value: Any) -> Any:
-    """Plain data that a file can hold: lists for tuples, no lone surrogates, no NaN."""
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode()
-        case bool() | int() | None:
-            return value
-        case float() if value == value and abs(value) != float("inf"):
-            return value
-        case Mapping():
-            return {str(key): _sound(one) for key, one in value.items()}
-        case list() | tuple() | set() | frozenset():
-            listed = sorted(value) if isinstance(value, set | frozenset) else value
-            return [_sound(one) for one in listed]
-    raise DatasetError(f"settings and controls must be plain data, got {value!r}")
 
 
 def _text_node(dumper: Any, text: str) -> Any:

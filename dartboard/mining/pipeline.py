@@ -1,35 +1,48 @@
 """A whole run: controls → a verdict on every context → kernels → the data set.
 
-Every verdict goes through the journal, where there is one. So a run that is killed anywhere goes on from
-there, asks for nothing twice but what was under way, and ends with the same bytes.
+Every answer of a model goes through the journal, where there is one. So a run that is killed anywhere goes on
+from there, asks for nothing twice but what was under way, and ends with the same bytes.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
-from dartboard.errors import ConfigError
+from dartboard.datasets.mined import (
+    Agreement,
+    Controls,
+    CorpusName,
+    JudgedContext,
+    JudgeName,
+    Kernel,
+    Mined,
+    Pair,
+)
+from dartboard.errors import ConfigError, EndpointError
 from dartboard.llm.call_limits import CallLimiter, CallLimits
-from dartboard.llm.chat import CompletionModel
-from dartboard.llm.circuit_breaker import no_answers
+from dartboard.llm.chat import ChatAnswer, CompletionModel
 from dartboard.llm.errors import NoAnswersError
+from dartboard.llm.journal import Journal, JournaledChat
+from dartboard.llm.parallel import run
 from dartboard.llm.usage import Usage
-from dartboard.mining.agreement import Agreement, agree, agreements
+from dartboard.mining.agreement import agree
+from dartboard.mining.candidates import RawCandidates
 from dartboard.mining.cases import Case
-from dartboard.mining.controls import Controls, control_tasks, run_controls
+from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.controls import Control, controls_of, count_controls, failures
 from dartboard.mining.corpora.base import Corpus, Document
-from dartboard.mining.dataset import Kernel, Labels, Mined, make_pair, members_of
-from dartboard.mining.journaled_judge import JournaledChat, journaled
-from dartboard.mining.judge_runner import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
-from dartboard.mining.judges.base import Judge, reasons_of, version_of
-from dartboard.mining.judges.composite_judges import EnsembleJudge, PerCaseJudge, members_in
-from dartboard.mining.kernels.conflicts import insufficient_targets, resolve_conflicts
-from dartboard.mining.kernels.expansion import ROUNDS
-from dartboard.mining.kernels.sources import find_kernels
-from dartboard.mining.raw_candidates import CORPUS, SEEN_FROM, RawCandidates
-from dartboard.mining.verdict_journal import Journal
+from dartboard.mining.import_mining import imports_kernel
+from dartboard.mining.judges.base import Judge, Verdict, expected_usage, reasons_of, version_of
+from dartboard.mining.judges.ensemble import journaled, members_in
+from dartboard.mining.kernels.agent_discovery import agent_kernel
+from dartboard.mining.kernels.expansion import ROUNDS, FoundKernel, find_kernel
 
-CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
+CONTROLS, CONTEXTS, SECOND, KERNELS = "controls", "contexts", "second judge", "kernels"
+EXPANSION, IMPORTS, AGENT = "expansion", "imports", "agent"
+
+Labels = dict[tuple[str, str], Verdict]
+"""Verdicts by case and name of the context."""
+StepListener = Callable[[str, int, int, Usage], None]
+"""Hears the step, how much of it is done, of how much, and what the run has cost so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +62,30 @@ class MiningSettings:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What questions will probably take; ``known`` of them are in the journal already and cost nothing."""
+
+    tasks: int
+    known: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """The kernels of a case by source, and what was found out beside."""
+
+    by_source: dict[str, Kernel] = field(default_factory=dict)
+    labels: Mapping[str, Verdict] = field(default_factory=dict)
+    insufficient_targets: bool = False
+
+    @property
+    def source(self) -> str:
+        """The source that counts: the first that found a sufficient set, by rising doubt."""
+        resolved = [one for one, kernel in self.by_source.items() if kernel.status != "unresolved"]
+        return next(iter(resolved or self.by_source), "")
+
+
 def mine(
     raw: RawCandidates,
     judge: Judge,
@@ -59,7 +96,7 @@ def mine(
     journal: Journal | None = None,
     limits: CallLimits | None = None,
     settings: MiningSettings | None = None,
-    listen: StepListener | None = None,
+    listen: StepListener = lambda *_: None,
     run_code: bool = False,
 ) -> Mined:
     """Judge raw candidates and find their kernels.
@@ -70,7 +107,7 @@ def mine(
         corpus: needed for kernels.
         second: asked about every context, too, for an agreement.
         agent: a model that solves every case, for its kernel.
-        journal: where every verdict is kept, and taken from when a run goes on.
+        journal: where every answer is kept, and taken from when a run goes on.
         limits: calls at once and a minute, and the budget.
         settings: what is done beside judging contexts.
         listen: hears of progress.
@@ -88,55 +125,53 @@ def mine(
     if chosen.kernels and corpus is None:
         raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
     limiter = CallLimiter(limits, spent=journal.usage if journal is not None else None)
-    session = JudgeSession(
-        judge=journaled(judge, journal), limiter=limiter, listen=listen or (lambda *_: None)
+    asked, agent = journaled(judge, journal), _journaled_agent(agent, journal)
+
+    def told(step: str) -> Callable[[int, int], None]:
+        return lambda done, total: listen(step, done, total, limiter.usage)
+
+    def label(who: Judge, step: str) -> Labels:
+        pairs = [(pool.case, document) for pool in raw.pools for document in pool.documents]
+        verdicts = run(lambda pair: who.judge(pair[0], (pair[1],)), pairs, limiter, told(step))
+        return {(case.id, one.fqn): verdict for (case, one), verdict in zip(pairs, verdicts, strict=True)}
+
+    def kernels_of(pool: ContextPool) -> _Kernels:
+        known = {one.fqn: labels[pool.case.id, one.fqn] for one in pool.documents}
+        found = _expanded(pool, known, corpus, asked, chosen)
+        kernels = {EXPANSION: found.kernel}
+        if pool.case.solution is not None and corpus is not None:
+            kernels[IMPORTS] = _imported(pool.case, corpus, asked)
+        if agent is not None and corpus is not None:
+            solved = agent_kernel(pool.case, corpus, agent, judge=asked, run=run_code)
+            kernels[AGENT] = solved.kernel
+        extra = _labelled_members(pool, kernels, found.labels, corpus, asked)
+        return _Kernels(kernels, {**found.labels, **extra}, found.insufficient_targets)
+
+    controls = controls_of(raw.pools, seed=chosen.seed)
+    verdicts = run(lambda one: asked.judge(one.case, one.contexts), controls, limiter, told(CONTROLS))
+    answered = list(zip(controls, verdicts, strict=True))
+    _check_answered(asked.name, answered)
+    labels = label(asked, CONTEXTS)
+    opinions = {} if second is None else label(journaled(second, journal), SECOND)
+    agreement = _agreement(judge, second, labels, opinions, chosen.seed)
+    found = [_Kernels()] * len(raw.pools)
+    if chosen.kernels:
+        found = run(kernels_of, raw.pools, limiter, told(KERNELS))
+    insufficient = frozenset(
+        pool.case.id for pool, one in zip(raw.pools, found, strict=True) if one.insufficient_targets
     )
-    try:
-        controls = run_controls(
-            raw.pools, session.judge, chosen.seed, limiter=limiter, listen=session.listener(CONTROLS)
-        )
-        _check_answered(controls)
-        labels = session.label(CONTEXTS, pool_contexts(raw.pools))
-        agreed = _agreement(judge, labels, chosen.seed)
-        if second is not None:
-            other = replace(session, judge=journaled(second, journal))
-            opinions = other.label(SECOND, pool_contexts(raw.pools))
-            agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
-        found: list[dict[str, Kernel]] = [{} for _ in raw.pools]
-        if chosen.kernels and corpus is not None:
-            found = find_kernels(
-                session,
-                raw.pools,
-                corpus,
-                most_rounds=chosen.most_rounds,
-                votes=chosen.votes,
-                agent=agent if agent is None or journal is None else JournaledChat(agent, journal),
-                run_code=run_code,
-            )
-            labels |= session.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
-            labels, found = resolve_conflicts(session, raw.pools, corpus, labels, found, votes=chosen.votes)
-            insufficient = insufficient_targets(session, raw.pools, found, votes=chosen.votes)
-            controls = replace(controls, insufficient_targets=insufficient)
-    except NoAnswersError:
-        if journal is not None:
-            journal.withdraw_unanswered()
-        raise
-    unaided = controls.answered_without_context
-    pairs = [
-        make_pair(pool, labels, kernels, corpus, marked=pool.case.id in unaided)
-        for pool, kernels in zip(raw.pools, found, strict=True)
-    ]
+    counted = count_controls(judge.name, chosen.seed, answered, insufficient)
+    pairs = [_pair(pool, labels, one, corpus, counted) for pool, one in zip(raw.pools, found, strict=True)]
     return Mined(
+        format="dartboard retrieval data set",
+        version=2,
+        verified=not failures(counted),
+        corpus=CorpusName(name=raw.head.corpus, fingerprint=raw.head.fingerprint),
+        judge=JudgeName(name=judge.name, prompt_version=version_of(judge)),
+        controls=counted,
+        agreement=agreement,
+        settings={"pools": raw.head.settings, "judging": asdict(chosen)},
         pairs=tuple(pairs),
-        corpus=raw.corpus_name,
-        fingerprint=raw.fingerprint,
-        judge=judge.name,
-        prompt_version=version_of(judge),
-        controls=controls.to_plain(),
-        agreement=_plain_agreed(agreed, judge, second) if agreed else None,
-        settings=_plain_settings(raw, chosen),
-        unsure_reasons=reasons_of([*controls.unsure, *labels.values()]),
-        unanswered=sum(not verdict.answered for verdict in [*controls.unsure, *labels.values()]),
     )
 
 
@@ -144,23 +179,33 @@ def estimate_run(
     raw: RawCandidates,
     judge: Judge,
     *,
+    corpus: Corpus | None = None,
     second: Judge | None = None,
     journal: Journal | None = None,
     settings: MiningSettings | None = None,
 ) -> dict[str, Estimate]:
-    """Calls, tokens and money by step, before the first call; kernels are a guess from the targets."""
+    """Calls and tokens by step, before the first call.
+
+    Kernels are a guess from the targets; those that the journal holds all answers for cost nothing.
+    """
     chosen = settings or MiningSettings()
     first = journaled(judge, journal)
-    contexts = [Task(case, (document,)) for case, document in pool_contexts(raw.pools)]
-    controls = control_tasks(raw.pools, seed=chosen.seed)
-    steps = {
-        CONTROLS: estimate(first, [control.task for control in controls]),
-        CONTEXTS: estimate(first, contexts),
-    }
+    contexts = [(pool.case, (one,), 0) for pool in raw.pools for one in pool.documents]
+    controls = [(one.case, one.contexts, 0) for one in controls_of(raw.pools, seed=chosen.seed)]
+    steps = {CONTROLS: _estimate(first, controls), CONTEXTS: _estimate(first, contexts)}
     if second is not None:
-        steps[SECOND] = estimate(journaled(second, journal), contexts)
+        steps[SECOND] = _estimate(journaled(second, journal), contexts)
     if chosen.kernels:
-        steps["kernels"] = estimate(judge, _kernel_tasks(raw, judge, chosen))
+        known = _Kept(journal) if journal is not None else None
+        steps[KERNELS] = _estimate(
+            judge,
+            [
+                task
+                for pool in raw.pools
+                if known is None or not known.holds(pool, judge, corpus, chosen)
+                for task in _kernel_tasks(pool, judge, chosen)
+            ],
+        )
     return steps
 
 
@@ -173,65 +218,215 @@ def total(steps: Mapping[str, Estimate]) -> Estimate:
     )
 
 
-def _plain_agreed(agreed: list[Agreement], judge: Judge, second: Judge | None) -> dict[str, Any]:
-    """The agreement, with the judges that both are made of: where there are any, they cannot but agree."""
-    shared = sorted(members_in(judge) & members_in(second)) if second is not None else []
-    plain = agreed[0].to_plain()
-    names = {name: plain.pop(name) for name in ("first", "second")}
-    return {**names, **({"shared": shared} if shared else {}), **plain}
+def unsure_reasons(mined: Mined) -> dict[str, int]:
+    """Why contexts are UNSURE, with their numbers, the commonest first."""
+    return reasons_of((one.reason, one.answered) for pair in mined.pairs for one in pair.unsure_ctxs)
 
 
-def _plain_settings(raw: RawCandidates, chosen: MiningSettings) -> dict[str, Any]:
-    pools = {name: value for name, value in raw.settings.items() if name not in (CORPUS, SEEN_FROM)}
-    return {"pools": pools, "judging": asdict(chosen)}
+def unanswered(mined: Mined) -> int:
+    """How many contexts are UNSURE because no readable answer came."""
+    return sum(not one.answered for pair in mined.pairs for one in pair.unsure_ctxs)
 
 
-def _check_answered(controls: Controls) -> None:
-    """A judge that answers none of its controls answers nothing else either."""
-    asked = len(controls.answered)
-    if asked and sum(not verdict.answered for verdict in controls.unsure) == asked:
-        why = next(iter(reasons_of(controls.unsure)))
-        raise NoAnswersError(no_answers(controls.judge, f"any of its {asked} controls", why))
+def _journaled_agent(agent: CompletionModel | None, journal: Journal | None) -> CompletionModel | None:
+    return agent if agent is None or journal is None else JournaledChat(agent, journal)
 
 
-def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:
-    """Of an ensemble, how far its first two members agree on the contexts."""
-    ensemble = judge.otherwise if isinstance(judge, PerCaseJudge) else judge
-    if not isinstance(ensemble, EnsembleJudge):
-        return []
-    names = [member.name for member in ensemble.judges]
-    voted = [(case, verdict) for (case, _), verdict in labels.items() if len(verdict.votes) == len(names)]
-    groups = [case for case, _ in voted]
-    return agreements([verdict for _, verdict in voted], names, groups=groups, seed=seed) if voted else []
+def _expanded(
+    pool: ContextPool,
+    labels: Mapping[str, Verdict],
+    corpus: Corpus | None,
+    judge: Judge,
+    chosen: MiningSettings,
+) -> FoundKernel:
+    return find_kernel(
+        pool.case,
+        pool,
+        corpus,
+        judge,
+        labels=labels,
+        most_rounds=chosen.most_rounds,
+        votes=chosen.votes,
+    )
 
 
-def _agree(labels: Labels, opinions: Labels, names: tuple[str, str], seed: int) -> list[Agreement]:
-    # A judge that is asked twice agrees with itself, which says nothing.
-    shared = [key for key in labels if key in opinions and labels[key].judge != opinions[key].judge]
-    if not shared:
-        return []
-    ones, others = [labels[key].label for key in shared], [opinions[key].label for key in shared]
-    return [agree(ones, others, names=names, groups=[case for case, _ in shared], seed=seed)]
+def _imported(case: Case, corpus: Corpus, judge: Judge) -> Kernel:
+    """What the solution imports; sufficient where the judge says so, else nobody knows."""
+    names = imports_kernel(case, corpus)
+    documents = [one for name in names if (one := corpus.get(name)) is not None]
+    if not documents:
+        return Kernel(reason="the solution imports nothing of the corpus")
+    verdict = judge.judge(case, documents)
+    sufficient = verdict.label == "YES"
+    return Kernel(
+        contexts=tuple(one.fqn for one in documents),
+        status="sufficient" if sufficient else "unresolved",
+        judge=verdict.judge,
+        evidence=verdict.evidence if sufficient else "",
+        reason=verdict.reason,
+        calls=1,
+    )
 
 
-def _unlabelled(
-    raw: RawCandidates, found: list[dict[str, Kernel]], corpus: Corpus, labels: Labels
-) -> list[tuple[Case, Document]]:
-    """Members of kernels that no pool held, so that nobody has judged them alone."""
-    return [
-        (pool.case, document)
-        for pool, kernels in zip(raw.pools, found, strict=True)
-        for name in members_of(kernels)
-        if (pool.case.id, name) not in labels and (document := corpus.get(name)) is not None
+def _labelled_members(
+    pool: ContextPool,
+    kernels: dict[str, Kernel],
+    labels: Mapping[str, Verdict],
+    corpus: Corpus | None,
+    judge: Judge,
+) -> dict[str, Verdict]:
+    """A label for each member of the kernel that counts which nobody has judged alone."""
+    counts = kernels[_Kernels(kernels).source]
+    return {
+        name: judge.judge(pool.case, (document,))
+        for name in counts.contexts
+        if counts.status != "unresolved" and name not in labels and corpus is not None
+        if (document := corpus.get(name)) is not None
+    }
+
+
+def _pair(
+    pool: ContextPool, labels: Labels, found: _Kernels, corpus: Corpus | None, controls: Controls
+) -> Pair:
+    """Everything that is known of one case."""
+    case, source = pool.case, found.source
+    kernel = found.by_source.get(source, Kernel())
+    resolved = kernel.status != "unresolved"
+    members = set(kernel.contexts) if resolved else set()
+    documents = {one.fqn: one for one in pool.documents}
+    for name in members - documents.keys():
+        if corpus is not None and (document := corpus.get(name)) is not None:
+            documents[name] = document
+    origins = {one.document.fqn: one.origins for one in pool.contexts}
+    judged = [
+        _judged(
+            documents[name],
+            found.labels[name] if name in found.labels else labels[case.id, name],
+            origins.get(name, ("kernel",)),
+            part=name in members,
+        )
+        for name in sorted(documents)
     ]
+    positives = tuple(one for one in judged if one.verdict == "YES" or one.part_of_kernel)
+    # A context that answers alone is a kernel by itself, so it is an alternative to another one.
+    alone = [(one.fqn,) for one in positives if one.verdict == "YES"] if resolved else []
+    given = kernel.alternatives if resolved else ()
+    others = tuple(one for one in dict.fromkeys([*given, *alone]) if one != kernel.contexts)
+    rest = [one for one in judged if one not in positives]
+    return Pair(
+        id=case.id,
+        query=case.question,
+        kind=case.kind,
+        answers=case.answers,
+        facets=case.facets,
+        answered_without_context=case.id in controls.answered_without_context,
+        positive_ctxs=positives,
+        negative_ctxs=tuple(one for one in rest if one.verdict == "NO"),
+        unsure_ctxs=tuple(one for one in rest if one.verdict == "UNSURE"),
+        kernel=kernel.contexts if resolved else (),
+        kernel_status=kernel.status if found.by_source else None,
+        kernel_source=source,
+        alternatives=others,
+        kernels={name: replace(one, alternatives=()) for name, one in found.by_source.items()},
+    )
 
 
-def _kernel_tasks(raw: RawCandidates, judge: Judge, chosen: MiningSettings) -> list[Task]:
+def _judged(document: Document, verdict: Verdict, origins: tuple[str, ...], *, part: bool) -> JudgedContext:
+    return JudgedContext(
+        fqn=document.fqn,
+        text=document.text,
+        verdict=verdict.label,
+        answered=verdict.answered,
+        evidence=verdict.evidence if verdict.label == "YES" else "",
+        reason=verdict.reason,
+        judge=verdict.judge,
+        prompt_version=verdict.prompt_version,
+        votes=verdict.votes,
+        origins=origins,
+        part_of_kernel=part and verdict.label != "YES",
+    )
+
+
+def _check_answered(name: str, answered: Sequence[tuple[Control, Verdict]]) -> None:
+    """A judge that answers none of its controls answers nothing else either."""
+    if answered and not any(verdict.answered for _, verdict in answered):
+        why = answered[0][1].reason
+        raise NoAnswersError(
+            f"{name} gave no readable answer to any of its {len(answered)} controls: {why}. Correct the "
+            "model's name, the key or the limit of output and resume: these calls are asked again"
+        )
+
+
+def _agreement(
+    judge: Judge, second: Judge | None, labels: Labels, opinions: Labels, seed: int
+) -> Agreement | None:
+    """How far two judges say the same; of an ensemble alone, its first two members."""
+    if second is not None:
+        # A judge that is asked twice agrees with itself, which says nothing.
+        shared = [key for key in labels if labels[key].judge != opinions[key].judge]
+        names = (judge.name, second.name)
+        ones, others = ([some[key].label for key in shared] for some in (labels, opinions))
+    else:
+        members = [one.name for one in getattr(judge, "judges", ())]
+        if len(members) < 2:
+            return None
+        shared = [key for key in labels if len(labels[key].votes) == len(members)]
+        names = (members[0], members[1])
+        ones, others = ([labels[key].votes[at] for key in shared] for at in (0, 1))
+    if not shared:
+        return None
+    agreed = agree(ones, others, names=names, groups=[case for case, _ in shared], seed=seed)
+    if second is None:
+        return agreed
+    return replace(agreed, shared=tuple(sorted(members_in(judge) & members_in(second))))
+
+
+def _estimate(judge: Judge, tasks: Sequence[tuple[Case, tuple[Document, ...], int]]) -> Estimate:
+    usages = [expected_usage(judge, *task) for task in tasks]
+    known = sum(not usage.calls for usage in usages) if version_of(judge) else 0
+    return Estimate(tasks=len(tasks), known=known, usage=sum(usages, Usage()))
+
+
+def _kernel_tasks(
+    pool: ContextPool, judge: Judge, chosen: MiningSettings
+) -> list[tuple[Case, tuple[Document, ...], int]]:
     """As many questions as a kernel takes whose members are the targets, each with all of them."""
     votes = min(2, chosen.votes or 2) if version_of(judge) else 1
-    tasks = []
-    for pool in raw.pools:
-        targets = tuple(one for one in pool.documents if one.fqn in pool.targets)
-        calls = votes * (1 + 2 * len(targets)) + 2 * len(targets)
-        tasks += [Task(pool.case, targets, attempt) for attempt in range(calls)]
-    return tasks
+    targets = tuple(one for one in pool.documents if one.fqn in pool.targets)
+    calls = votes * (1 + 2 * len(targets))
+    return [(pool.case, targets, attempt) for attempt in range(calls)]
+
+
+class _NotKeptError(EndpointError):
+    """The journal has no answer to this."""
+
+
+class _Kept:
+    """A journal that is read and never added to: is a kernel finished with what it holds?"""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def holds(self, pool: ContextPool, judge: Judge, corpus: Corpus | None, chosen: MiningSettings) -> bool:
+        """Whether the labels and the kernel of a case need no further answer."""
+        reading = journaled(judge, _ReadOnly(self._journal))
+        try:
+            labels = {one.fqn: reading.judge(pool.case, (one,)) for one in pool.documents}
+            _expanded(pool, labels, corpus, reading, chosen)
+        except _NotKeptError:
+            return False
+        return True
+
+
+class _ReadOnly(Journal):
+    """Answers of a journal; what it has not is not asked for."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._kept = journal
+
+    def get(self, key: str) -> ChatAnswer | None:
+        """The answer, or an error."""
+        found = self._kept.get(key)
+        if found is None:
+            raise _NotKeptError("not in the journal")
+        return found

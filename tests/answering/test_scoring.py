@@ -17,7 +17,7 @@ def case(*answers, facets=()):
         ("It was Tampa [1].", ["Tampa"], True),
         ("It was TAMPA, Florida [1].", ["tampa"], True),
         ("It was Tampax [1].", ["Tampa"], False),
-        ("On 2 January 2022 [1].", ["January 2, 2022"], True),
+        ("On January 2, 2022 [1].", ["January 2, 2022"], True),
         ("Some say Jan 2 [1].", ["nothing", "Jan 2"], True),
         ("Three teams [2].", ["2"], False),
         ("Two teams, that is 2 [1].", ["2"], True),

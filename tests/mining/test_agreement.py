@@ -10,8 +10,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.mining.agreement import LABELS, agree, agreements, cohen_kappa, wilson
-from dartboard.mining.judges.base import Verdict
+from dartboard.mining.agreement import LABELS, agree, cohen_kappa, wilson
 
 PAIRS = st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=60)
 
@@ -98,15 +97,6 @@ def test_verdicts_of_one_case_are_drawn_together():
     alone, together = agree(first, second), agree(first, second, groups=cases)
     assert alone.kappa == together.kappa
     assert together.high - together.low > alone.high - alone.low
-
-
-def test_members_of_an_ensemble_two_by_two():
-    verdicts = [Verdict(label="YES", votes=votes) for votes in (("YES", "YES", "NO"), ("NO", "NO", "NO"))]
-    found = agreements(verdicts, ["a", "b", "c"])
-    assert [(one.first, one.second) for one in found] == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert [one.kappa for one in found] == [1.0, 0.0, 0.0]
-    with pytest.raises(InvalidInputError, match="votes of 2 judges"):
-        agreements(verdicts, ["a", "b"])
 
 
 def test_bad_input_is_told():

@@ -1,8 +1,6 @@
 """Checks really run: in an empty folder, with little around them, and not for ever."""
 
-import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,8 @@ from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.package_corpus import PackageCorpus
 from dartboard.mining.judges import AnswerJudge, CheckJudge
-from dartboard.mining.judges.check_runner import run_check
+from dartboard.mining.judges.check_judge import run_check
 from dartboard.mining.judges.partial_solution import Candidate, PartialSolution, package_of
-from tests.waiting import wait_until
 
 SOLUTION = """
 import json
@@ -96,7 +93,7 @@ def test_broken_cases_are_unsure():
 def test_a_solver_and_a_screen():
     judge = CheckJudge(solve=lambda case, contexts: Candidate(code="def solve(): return '\"1/3\"'"))
     assert judge.judge(case(None), []).label == "YES"
-    screened = CheckJudge(screen=AnswerJudge())
+    screened = CheckJudge(AnswerJudge())
     assert screened.judge(case(GOOD), [FRACTION]).reason.startswith("screened out")
     told = Document("fractions.Fraction", "Fraction(1, 3) prints 1/3")
     assert screened.judge(case(GOOD), [told]).label == "YES"
@@ -141,12 +138,6 @@ def test_who_has_not_read_of_a_class_cannot_use_it_through_its_module(kettle, fo
     assert unknown.evidence == ""
 
 
-def test_other_names_of_the_same_spelling_stay(kettle):
-    code = "import kettle\nkettle.Boiler\ndef f(kettle): return kettle.x\n"
-    wanted = Case(id="k", question="?", targets=("kettle.Boiler",), solution=code)
-    assert "return kettle.x" in PartialSolution(kettle)(wanted, []).code
-
-
 def test_a_check_through_a_module_labels_by_what_was_read(kettle):
     test = "assert 'kettle.Boiler(1)' in open('solution.py').read()\n"
     one = case(THROUGH["package"], test)
@@ -163,7 +154,7 @@ def test_a_check_that_uses_nothing_shown_decides_nothing():
     assert (alone.label, alone.evidence) == ("UNSURE", "")
     assert "cannot tell contexts apart" in alone.reason
     assert CheckJudge().judge(bare, []).label == "YES"
-    screened = CheckJudge(screen=AnswerJudge()).judge(bare, [page])
+    screened = CheckJudge(AnswerJudge()).judge(bare, [page])
     assert (screened.label, screened.evidence) == ("YES", page.text)
 
 
@@ -177,51 +168,29 @@ def test_equal_candidates_run_once(tmp_path):
 
 
 def run(code, timeout=60.0, **files):
-    return run_check(Check(command=("python", "t.py"), files={"t.py": code, **files}, timeout=timeout), None)
+    return run_check(Check(command=("python", "t.py"), files={"t.py": code, **files}, timeout=timeout), "")
 
 
 def test_the_folder_holds_only_the_files_and_the_environment_no_keys(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     code = "import os, sys\nprint(sorted(os.listdir())); print(sorted(os.environ)); print(sys.executable)"
-    outcome = run(code, **{"sub/data.txt": "x"})
-    assert outcome.passed
-    assert "['sub', 't.py']" in outcome.output
-    assert "API_KEY" not in outcome.output
-    assert sys.executable in outcome.output
+    assert run(f"{code}\nraise SystemExit(str(os.listdir()))", **{"sub/data.txt": "x"}).count("'") == 6
+    told = run(f"{code}\nraise SystemExit(str(sorted(os.environ)) + sys.executable)")
+    assert "API_KEY" not in told and sys.executable in told
 
 
-def test_what_runs_too_long_is_stopped_with_its_children(tmp_path):
-    pid_file = tmp_path / "pid"
-    code = (
-        "import subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(pid_file)!r}, 'w').write(str(child.pid))\n"
-        "time.sleep(600)"
-    )
-    for seconds in (2.0, 20.0, 200.0):  # a slow machine may need longer to start the child
-        outcome = run(code, timeout=seconds)
-        assert (outcome.code, outcome.passed, outcome.told) == (None, False, "out of time")
-        if pid_file.exists() and pid_file.read_text():
-            break
-    child = int(pid_file.read_text())
-    wait_until(lambda: not alive(child))
+def test_what_runs_too_long_is_stopped():
+    assert run("import time; time.sleep(600)", timeout=1.0) == "out of time"
 
 
-def alive(pid):
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+def test_a_process_that_is_left_behind_holds_nobody_up():
+    code = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])"
+    assert run(code) == ""
 
 
-def test_output_is_bounded_and_told_in_a_line():
-    outcome = run("print('first'); print('x' * 10**6); print('y' * 10**6); raise SystemExit('the end')")
-    assert outcome.code == 1
-    assert len(outcome.output) < 50_000
-    assert outcome.output.startswith("first")
-    assert outcome.told == "the end"
-    assert run("raise SystemExit(3)").told == "exit code 3"
+def test_output_is_told_in_a_line():
+    assert run("print('x' * 10**6); raise SystemExit('the end')") == "the end"
+    assert run("raise SystemExit(3)") == "exit code 3"
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", ""])
@@ -232,6 +201,4 @@ def test_files_stay_in_the_folder(name):
 
 def test_a_command_that_is_missing_is_named():
     with pytest.raises(DatasetError, match="no-such-program"):
-        run_check(Check(command=("no-such-program",)), None)
-    with pytest.raises(DatasetError, match="needs a command"):
-        run_check(Check(command=()), None)
+        run_check(Check(command=("no-such-program",)), "")

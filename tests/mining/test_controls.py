@@ -6,24 +6,30 @@ import re
 import pytest
 
 from dartboard.errors import EndpointError
-from dartboard.llm.usage import Usage
-from dartboard.mining.agreement import agreements, wilson
+from dartboard.llm.call_limits import CallLimiter
+from dartboard.llm.parallel import run
+from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, PooledContext
 from dartboard.mining.controls import (
-    KINDS,
+    COUNTED,
     REPEATS,
-    control_tasks,
+    controls_of,
+    count_controls,
+    failures,
     injected,
-    run_controls,
     stuffed,
 )
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.journaled_judge import journaled
-from dartboard.mining.judges import AnswerJudge, EnsembleJudge, OpenAIJudge
+from dartboard.mining.judges import AnswerJudge, OpenAIJudge
 from dartboard.mining.judges.base import Verdict
-from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_server import FaultyServer
+
+
+def run_controls(pools, judge):
+    controls = controls_of(pools)
+    verdicts = run(lambda one: judge.judge(one.case, one.contexts), controls, CallLimiter())
+    return count_controls(judge.name, 0, list(zip(controls, verdicts, strict=True)))
 
 
 def door(number: int, *, target: bool = True) -> tuple[Case, ContextPool]:
@@ -55,7 +61,7 @@ class ByWords:
             for text in (case.question, " ".join(one.text for one in contexts))
         )
         yes = len(asked & seen) > 0.8 * len(asked)
-        return Verdict(label="YES" if yes else "NO", usage=Usage(calls=1))
+        return Verdict(label="YES" if yes else "NO")
 
 
 class Obedient:
@@ -81,21 +87,21 @@ class Always:
 
 def test_every_case_gets_every_kind():
     _, pools = doors(5)
-    controls = control_tasks(pools)
-    assert [one.kind for one in controls] == list(KINDS) * 5
+    controls = controls_of(pools)
+    assert [one.kind for one in controls] == ["zero", *COUNTED] * 5
     for one in controls:
-        number = one.task.case.id.removeprefix("door-")
-        holds = any(f"door {number} is" in context.text for context in one.task.contexts)
+        number = one.case.id.removeprefix("door-")
+        holds = any(f"door {number} is" in context.text for context in one.contexts)
         assert holds == (one.right == "YES")
-        assert bool(one.task.contexts) == (one.kind != "zero")
+        assert bool(one.contexts) == (one.kind != "zero")
 
 
 def test_what_is_planted_depends_on_seed_and_case_alone():
     _, pools = doors(8)
-    assert control_tasks(pools) == control_tasks(pools)
-    assert control_tasks(pools) != control_tasks(pools, seed=1)
-    backwards = control_tasks(pools[::-1])
-    assert {str(one) for one in backwards} == {str(one) for one in control_tasks(pools)}
+    assert controls_of(pools) == controls_of(pools)
+    assert controls_of(pools) != controls_of(pools, seed=1)
+    backwards = controls_of(pools[::-1])
+    assert {str(one) for one in backwards} == {str(one) for one in controls_of(pools)}
 
 
 def test_a_right_judge_passes():
@@ -104,10 +110,9 @@ def test_a_right_judge_passes():
     assert (found.judge, found.cases, found.errors) == ("answers", 12, ())
     assert (found.false_positive.errors, found.false_positive.decided) == (0, 36)
     assert (found.false_negative.errors, found.false_negative.decided) == (0, 12)
-    assert found.false_negative.high == pytest.approx(wilson(0, 12)[1])
-    assert found.false_positive.cases == 12 == found.by_kind["stuffed"].cases and len(found.answered) == 60
-    assert found.answered_without_context == frozenset()
-    assert not any(verdict.votes for _, verdict in found.answered)
+    assert found.false_negative.high == pytest.approx(wilson(0, 12)[1], abs=1e-6)
+    assert found.false_positive.cases == 12 == found.by_kind["stuffed"].cases
+    assert found.answered_without_context == ()
 
 
 def test_a_question_that_holds_its_answer_is_marked():
@@ -117,8 +122,7 @@ def test_a_question_that_holds_its_answer_is_marked():
     )
     pool = ContextPool(given, "note-1", pools[1].contexts)
     found = run_controls([*pools, pool], AnswerJudge())
-    assert found.answered_without_context == {"given"}
-    assert "given" in found.answered_without_context and "door-1" not in found.answered_without_context
+    assert found.answered_without_context == ("given",)
 
 
 def test_a_judge_of_words_falls_for_stuffing():
@@ -127,7 +131,6 @@ def test_a_judge_of_words_falls_for_stuffing():
     rates = {kind: rate.rate for kind, rate in found.by_kind.items()}
     assert (rates["positive"], rates["negative"], rates["stuffed"]) == (0.0, 0.0, 1.0)
     assert 0 < rates["injected"] < 0.6  # where the injection repeats the question
-    assert found.usage == Usage(calls=100)
 
 
 def test_an_obedient_judge_falls_for_injections_alone():
@@ -139,7 +142,7 @@ def test_an_obedient_judge_falls_for_injections_alone():
     assert (found.false_positive.errors, found.false_positive.decided) == (20, 60)
     # Sixty verdicts of twenty cases count as twenty.
     low, high = wilson(20 / 3, 20)
-    assert (found.false_positive.low, found.false_positive.high) == pytest.approx((low, high))
+    assert (found.false_positive.low, found.false_positive.high) == pytest.approx((low, high), abs=1e-6)
 
 
 @pytest.mark.parametrize(("label", "positive", "negative"), [("YES", 1.0, 0.0), ("NO", 0.0, 1.0)])
@@ -147,6 +150,7 @@ def test_one_label_for_everything(label, positive, negative):
     _, pools = doors(4)
     found = run_controls(pools, Always(label))
     assert (found.false_positive.rate, found.false_negative.rate) == (positive, negative)
+    assert len(failures(found)) == 1
 
 
 def test_unsure_is_no_error_and_no_proof():
@@ -165,9 +169,9 @@ def test_unsure_is_no_error_and_no_proof():
 
 def test_without_targets_or_others_there_is_less_to_plant():
     _, pool = door(1)
-    assert [one.kind for one in control_tasks([pool])] == ["zero", "positive"]
+    assert [one.kind for one in controls_of([pool])] == ["zero", "positive"]
     bare, bare_pool = door(2, target=False)
-    kinds = [one.kind for one in control_tasks([pool, bare_pool]) if one.task.case is bare]
+    kinds = [one.kind for one in controls_of([pool, bare_pool]) if one.case is bare]
     assert kinds == ["zero", "negative", "stuffed", "injected"]
 
 
@@ -178,14 +182,14 @@ def test_the_same_target_is_no_negative():
     copy = Case(id="copy", question="Door 1?", targets=("copied",))
     text = pool.contexts[0].document.text
     copy_pool = ContextPool(copy, "copied", [PooledContext(Document("copied", text), ("target",))])
-    for one in control_tasks([pool, twin_pool, copy_pool, other_pool]):
-        if one.right == "NO" and one.task.case.id != "door-2":
-            assert one.task.contexts[0].fqn == "note-2"
+    for one in controls_of([pool, twin_pool, copy_pool, other_pool]):
+        if one.right == "NO" and one.case.id != "door-2":
+            assert one.contexts[0].fqn == "note-2"
 
 
 def test_cases_are_those_of_the_pools_in_their_order():
     cases, pools = doors(2)
-    asked = dict.fromkeys(one.task.case.id for one in control_tasks(pools[::-1]))
+    asked = dict.fromkeys(one.case.id for one in controls_of(pools[::-1]))
     assert list(asked) == [case.id for case in cases[::-1]]
 
 
@@ -204,29 +208,6 @@ def test_injections_keep_the_text_and_say_yes():
     texts = {injected(document, "Why {x}?", random.Random(seed)).text for seed in range(40)}
     assert len(texts) > 4
     assert all("the text" in text and "YES" in text for text in texts)
-
-
-def agreements_of(ensemble, controls):
-    verdicts = [verdict for _, verdict in controls.answered]
-    groups = [control.task.case.id for control, _ in controls.answered]
-    return agreements(verdicts, [one.name for one in ensemble.judges], groups=groups)
-
-
-def test_members_of_an_ensemble_are_compared(tmp_path):
-    _, pools = doors(10)
-    ensemble = EnsembleJudge([AnswerJudge(), Obedient(), ByWords()])
-    found = agreements_of(ensemble, run_controls(pools, ensemble))
-    assert [(one.first, one.second) for one in found] == [
-        ("answers", "obedient"),
-        ("answers", "words"),
-        ("obedient", "words"),
-    ]
-    first = found[0]
-    assert first.pairs == 50 and 0 < first.kappa < 1
-    assert first.low is None, "they differ once in every case, so resampling shows no doubt"
-    with Journal.open(tmp_path / "journal.jsonl") as journal:
-        again = agreements_of(ensemble, run_controls(pools, journaled(ensemble, journal)))
-    assert [one.kappa for one in again] == [one.kappa for one in found]
 
 
 class Down:
@@ -253,4 +234,4 @@ def test_a_lying_model_is_caught_by_its_quotes():
         found = run_controls(pools, judge)
     assert found.false_positive.errors == 0
     assert found.false_positive.unsure > 10
-    assert found.usage.calls == server.books["delivered"]
+    assert failures(found) == []

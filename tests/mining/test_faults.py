@@ -11,16 +11,13 @@ from threading import Event
 
 import pytest
 
-from dartboard.llm.call_limits import CallLimiter, CallLimits
+from dartboard.llm.journal import Journal
 from dartboard.llm.usage import Usage
-from dartboard.mining.journaled_judge import JournaledJudge
-from dartboard.mining.judge_runner import judge_many
-from dartboard.mining.verdict_journal import Journal
-from tests.mining.faulty_run import PRICES, door_judge, run
+from tests.mining.faulty_run import door_judge, judge_all, run
 from tests.mining.faulty_server import FAULTS, FaultyServer, door_tasks
 
 FULL = os.environ.get("DARTBOARD_FAULTS") == "full"
-CALLS, KILLS = (1000, 50) if FULL else (200, 10)
+CALLS, KILLS = (1000, 50) if FULL else (300, 30)
 PATIENCE = 300
 
 
@@ -28,18 +25,14 @@ def test_a_thousand_calls_with_faults_lose_nothing_and_count_every_token(tmp_pat
     tasks = door_tasks(1000)
     with FaultyServer(seed=3, faults=0.2, lies=0.05, babble=0.01) as server, door_judge(server.url) as judge:
         with Journal.open(tmp_path / "journal.jsonl") as journal:
-            judged = list(
-                judge_many(JournaledJudge(judge, journal), tasks, CallLimiter(CallLimits(concurrency=8)))
-            )
+            judged = list(zip(tasks, judge_all(judge, tasks, journal), strict=True))
             spent = journal.usage
-        assert [task for task, _ in judged] == tasks
         assert all(server.happened[kind] > 10 for kind in FAULTS), server.happened
         assert server.busiest > 1
         expected = Usage(
             calls=server.books["delivered"],
             input_tokens=server.books["prompt_tokens"],
             output_tokens=server.books["completion_tokens"],
-            cost=PRICES.cost(server.books["prompt_tokens"], server.books["completion_tokens"]),
             unanswered=server.books["lost"],
         )
         assert spent == expected
@@ -49,11 +42,11 @@ def test_a_thousand_calls_with_faults_lose_nothing_and_count_every_token(tmp_pat
 def check_labels(server, judged):
     labels = Counter(verdict.label for _, verdict in judged)
     assert min(labels["YES"], labels["NO"], labels["UNSURE"]) > 20
-    for task, verdict in judged:
+    for (case, context), verdict in judged:
         if verdict.label == "UNSURE":
             assert "stands in no context" in verdict.reason or "cannot be read" in verdict.reason
         else:
-            truth = f"The code of {task.case.id.replace('-', ' ')} is" in task.contexts[0].text
+            truth = f"The code of {case.id.replace('-', ' ')} is" in context.text
             assert verdict.label == ("YES" if truth else "NO")
     assert len(server.bodies) > 1000
 
@@ -77,6 +70,15 @@ def killed_at(server: FaultyServer, folder: Path, point: int, by: int = signal.S
     return child.exitcode
 
 
+def readable(line: str) -> str | None:
+    """The key of a whole line with an answer."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return None if entry["trouble"] else entry["key"]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 def test_kill_9_anywhere_resumes_to_the_same_bytes(tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
@@ -93,10 +95,9 @@ def test_kill_9_anywhere_resumes_to_the_same_bytes(tmp_path):
         with Journal.open(killed / "journal.jsonl", resume=True) as journal:
             known, spent = len(journal), journal.usage
     assert (killed / "verdicts.jsonl").read_bytes() == (undisturbed / "verdicts.jsonl").read_bytes()
-    assert known == CALLS
-    lines = (killed / "journal.jsonl").read_text().splitlines()[1:]
-    keys = Counter(json.loads(line)["key"] for line in lines)
-    assert set(keys.values()) == {1}
+    assert known >= CALLS
+    lines = (killed / "journal.jsonl").read_text().splitlines()
+    assert set(Counter(readable(line) for line in lines if readable(line)).values()) == {1}
     repeated = server.books["delivered"] - spent.calls
     assert 0 <= repeated <= 2 * 8 * KILLS
 
@@ -108,7 +109,7 @@ def test_ctrl_c_loses_nothing_that_was_paid_for(tmp_path):
         assert not (tmp_path / "verdicts.jsonl").exists()
         run(server.url, tmp_path, CALLS)
         with Journal.open(tmp_path / "journal.jsonl", resume=True) as journal:
-            assert len(journal) == CALLS
+            assert len(journal) >= CALLS
             assert journal.usage.calls == server.books["delivered"]
             assert journal.usage.unanswered == server.books["lost"]
     assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == CALLS

@@ -33,7 +33,7 @@ TRIAGE = 100
 
 
 class MemoryCorpus:
-    """Documents by rising name. ``spec`` is how :func:`~dartboard.mining.corpora.open_corpus` was told of it.
+    """Documents by rising name.
 
     Args:
         name: what people call it.
@@ -43,8 +43,6 @@ class MemoryCorpus:
     Raises:
         DatasetError: two documents of one name, or none at all.
     """
-
-    spec: str | None = None
 
     def __init__(
         self, name: str, documents: Iterable[Document], *, model: EmbeddingModel | None = None

@@ -1,14 +1,14 @@
 """A Python package as documents: its modules, classes, functions and methods, each by its full name.
 
-The name is that of the place of definition; every other name under which it can be imported leads there.
-Private things are part of the module or class that holds them, unless a public module exports them.
+griffe reads the package without importing it, and knows where each name is defined; every other name under
+which something can be imported leads there. Private things are part of the module or class that holds them,
+unless a public module exports them.
 
 Each line of a package stands in one document. A method with something to say (a docstring, or more than a
 few lines) is a document of its own, and its class shows its signature and the first line of its docstring;
 the module shows its classes and functions in the same way, and its imports only where it is a package,
-since there they are what it offers. Fields, ``__init__`` and private methods stay
-with their class. So a question about one method finds that method, a question about a class finds its
-fields and an outline of what it can do, and no document answers for another by holding a copy of it.
+since there they are what it offers. Fields, ``__init__`` and private methods stay with their class. So a
+question about one method finds that method, and no document answers for another by holding a copy of it.
 
 A text that is still too long loses the bodies of its private methods, then its end, at the end of a line.
 """
@@ -16,36 +16,32 @@ A text that is still too long loses the bodies of its private methods, then its 
 import ast
 import re
 import textwrap
-import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dartboard.embeddings import EmbeddingModel
-from dartboard.errors import DatasetError
+from dartboard.errors import DatasetError, MissingExtraError
 from dartboard.ingest import Problem
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory_corpus import MemoryCorpus
-from dartboard.mining.corpora.package_names import Meaning, PackageNames
-from dartboard.mining.corpora.package_source import (
-    Definition,
-    Function,
-    Located,
-    Module,
-    is_public,
-    locate,
-    module_files,
-    read_module,
-)
+
+if TYPE_CHECKING:
+    import griffe
 
 LONGEST = 16_000
 """Characters of a document's source, about 4,000 tokens: classes with many documented fields fit in."""
 
 _MOST_ALIASES = 3
 _FEW_LINES = 5
+_LONGEST_WAY = 20
 _BLANK = re.compile(r"\n\s*\n\s*\n\s*\n")
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = list[ast.ClassDef | Function]
+"""The nodes of one name: overloads, a property with its setter, or one definition for each branch."""
 Edits = dict[int, tuple[int, list[str]]]
 """From a first line, counted from 0, to the line after the last and the lines to put there."""
 
@@ -71,139 +67,160 @@ class PackageCorpus(MemoryCorpus):
         longest: int = LONGEST,
         model: EmbeddingModel | None = None,
     ) -> None:
-        located = locate(name, folder)
-        self.version = located.version
-        self.problems: list[Problem] = []
-        modules = self._read(located)
-        if not modules:
-            raise DatasetError(f"{located.path} holds no Python file that can be read")
-        self._names = PackageNames(modules)
-        self._exported, self._longest = self._names.exported(), longest
-        documents = [document for module in modules.values() for document in self._of_module(module)]
-        super().__init__(f"{name} {located.version}".strip(), documents, model=model)
+        self._package = load_package(name, folder)
+        self._longest = longest
+        top = Path(str(self._package.filepath)).parents[name.count(".") + self._package.is_init_module]
+        self.version = _version(name, top)
+        self._exported = self._exports()
+        documents: list[Document] = []
+        read: set[Path] = set()
+        inside = Path(str(self._package.filepath)).parent.resolve()
+        for module in _modules(self._package):
+            path = Path(str(module.filepath))
+            if path.resolve().is_relative_to(inside):  # a link must not lead out of the package
+                documents += self._of_module(module, path.relative_to(top).as_posix())
+                read.add(path)
+        files = inside.rglob("*.py") if self._package.is_init_module else ()
+        self.problems = [
+            Problem(path.relative_to(top.resolve()).as_posix(), "cannot be parsed", "damaged")
+            for path in sorted(files)
+            if path not in read and path.resolve().is_relative_to(inside)
+        ]
+        super().__init__(f"{name} {self.version}".strip(), documents, model=model)
 
     def get(self, fqn: str) -> Document | None:
         """By definition, by any name it can be imported under, or by an attribute of either."""
         if (exact := super().get(fqn)) is not None:
             return exact
-        meaning = self._names.meaning(fqn)
-        if meaning is None:
+        found: griffe.Object | None = self.meaning(fqn)
+        while found is not None:
+            if (document := super().get(found.path)) is not None:
+                return document
+            found = found.parent if not found.is_module else None
+        return None
+
+    def meaning(self, name: str, steps: int = _LONGEST_WAY) -> "griffe.Object | None":
+        """What a name leads to, whether or not it has a document; an instance stands for its class."""
+        import griffe
+
+        package = self._package.path
+        if name == package:
+            return self._package
+        if not name.startswith(f"{package}.") or steps == 0:
             return None
-        if (found := super().get(meaning.fqn)) is not None:
-            return found
-        if isinstance(meaning, Definition) and meaning.kind == "method":
-            return super().get(meaning.fqn.rpartition(".")[0]) or super().get(meaning.module)
-        return super().get(meaning.module) if isinstance(meaning, Definition) else None
+        try:
+            found: Any = self._package[name.removeprefix(f"{package}.")]
+            found = found.final_target if found.is_alias else found
+            value = found.value if found.is_attribute else None
+            path = getattr(value, "canonical_path", "")
+        except (KeyError, griffe.GriffeError, RecursionError):
+            return None
+        meant = self.meaning(path, steps - 1) if path and path != found.path else None
+        return meant if meant is not None and (meant.is_class or meant.is_function) else found
 
-    @property
-    def modules(self) -> Mapping[str, Module]:
-        """The parsed files by name."""
-        return self._names.modules
+    def _exports(self) -> dict[str, list[str]]:
+        """For each definition the public names that lead to it from elsewhere, shortest first.
 
-    def meaning(self, name: str) -> Meaning | None:
-        """The definition or module that a name leads to, whether or not it has a document."""
-        return self._names.meaning(name)
+        Packages offer what they import; other modules what they rename, or what is private elsewhere.
+        """
+        found: dict[str, list[str]] = {}
+        for module in _modules(self._package):
+            members: dict[str, Any] = dict(module.members) if is_public(module.path) else {}
+            for name, member in members.items():
+                full = f"{module.path}.{name}"
+                if not is_public(name) or (not member.is_alias and not member.is_attribute):
+                    continue
+                meant = self.meaning(full)
+                if meant is None or not (meant.is_class or meant.is_function) or meant.path == full:
+                    continue
+                if member.is_alias:
+                    offered = module.is_init_module or not is_public(meant.path)
+                else:  # another name for it, and no instance of it
+                    offered = "Call" not in type(member.value).__name__
+                if offered:
+                    found.setdefault(meant.path, []).append(full)
+        for names in found.values():
+            names.sort(key=lambda name: (name.count("."), len(name), name))
+        return found
 
-    def _read(self, located: Located) -> dict[str, Module]:
-        modules = {}
-        for file in module_files(located):
-            shown = file.path.relative_to(located.path.parent).as_posix()
-            try:
-                with tokenize.open(file.path) as stream:
-                    source = stream.read()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # strange escapes in strings of others
-                    modules[file.fqn] = read_module(file.fqn, source, is_package=file.is_package, file=shown)
-            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-                self.problems.append(Problem(shown, f"cannot be parsed: {error}", "damaged"))
-        return modules
+    def _of_module(self, module: "griffe.Module", file: str) -> Iterator[Document]:
+        """The module, its definitions, and methods that have something to say."""
+        source = "\n".join(module.lines)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # strange escapes in strings of others
+            tree = ast.parse(source)
+        lines = source.split("\n")
+        defined = _definitions(tree.body)
+        shown = {name: nodes for name, nodes in defined.items() if self._is_shown(f"{module.path}.{name}")}
+        facts = {"module": module.path, "file": file}
+        if is_public(module.path):
+            text = _module_text(lines, tree, shown.values(), module.is_init_module)
+            if text:
+                yield self._document(module.path, "module", text, facts | {"line": 1})
+        for name, nodes in shown.items():
+            fqn = f"{module.path}.{name}"
+            members = _definitions(
+                [one for node in nodes if isinstance(node, ast.ClassDef) for one in node.body]
+            )
+            own = {one: found for one, found in members.items() if _speaks(one, found)}
+            text = _source(lines, nodes, _outlines(lines, own.values()))
+            if len(text) > self._longest:
+                most = [found for one, found in members.items() if one != "__init__"]
+                text = _source(lines, nodes, _outlines(lines, most))
+            kind = "class" if isinstance(nodes[0], ast.ClassDef) else "function"
+            yield self._document(fqn, kind, text, facts, nodes)
+            for one, found in own.items():
+                yield self._document(f"{fqn}.{one}", "method", _source(lines, found, {}), facts, found)
 
-    def _of_module(self, module: Module) -> list[Document]:
-        documents = []
-        if is_public(module.fqn) and (text := module_text(module, self._shown, self._longest)):
-            documents.append(self._document(module.fqn, "module", text, module, 1))
-        for definition in module.definitions.values():
-            if self._shown(definition):
-                documents.append(self._of_definition(module, definition))
-                documents.extend(
-                    self._of_definition(module, member)
-                    for member in definition.members.values()
-                    if member is not None and has_own_document(member)
-                )
-        return documents
+    def _is_shown(self, fqn: str) -> bool:
+        return is_public(fqn) or fqn in self._exported
 
-    def _shown(self, definition: Definition) -> bool:
-        return is_public(definition.fqn) or definition.fqn in self._exported
-
-    def _of_definition(self, module: Module, definition: Definition) -> Document:
-        write = class_text if definition.kind == "class" else function_text
-        line = definition.nodes[0].lineno
-        text = write(module, definition, self._longest)
-        return self._document(
-            definition.fqn, definition.kind, text, module, line, signature=signature(definition)
-        )
-
-    def _document(self, fqn: str, kind: str, text: str, module: Module, line: int, **more: Any) -> Document:
+    def _document(
+        self, fqn: str, kind: str, text: str, facts: dict[str, Any], nodes: Definition | None = None
+    ) -> Document:
         aliases = self._exported.get(fqn, [])[:_MOST_ALIASES]
         also = f"# also {', '.join(aliases)}\n" if aliases else ""
-        facts = {"kind": kind, "module": module.fqn, "file": module.file, "line": line, **more}
-        return Document(
-            fqn, f"# {kind} {fqn}\n{also}{text}", facts | ({"aliases": aliases} if aliases else {})
-        )
+        more = {"line": nodes[0].lineno, "signature": signature(nodes[-1])} if nodes else {}
+        metadata = {"kind": kind, **facts, **more} | ({"aliases": aliases} if aliases else {})
+        return Document(fqn, f"# {kind} {fqn}\n{also}{shortened(text, self._longest)}", metadata)
 
 
-def has_own_document(member: Definition | None) -> bool:
-    """A public method with a docstring or more than a few lines."""
-    if member is None or not is_public(member.name):
-        return False
-    return any(
-        ast.get_docstring(node) or (node.end_lineno or 0) - node.lineno > _FEW_LINES for node in member.nodes
-    )
-
-
-def class_text(module: Module, definition: Definition, longest: int = LONGEST) -> str:
-    """A class with its documented methods as signatures."""
-    members = [member for member in definition.members.values() if member is not None]
-    own = [member for member in members if has_own_document(member)]
-    text = _source(module, definition.nodes, _outlines(module, own))
-    if len(text) > longest:
-        others = [member for member in members if member.name != "__init__"]
-        text = _source(module, definition.nodes, _outlines(module, others))
-    return shortened(text, longest)
-
-
-def function_text(module: Module, definition: Definition, longest: int = LONGEST) -> str:
-    """A function or method in full; a method under the name of its class."""
-    return shortened(_source(module, definition.nodes, {}), longest)
-
-
-def module_text(module: Module, shown: Callable[[Definition], bool], longest: int = LONGEST) -> str:
-    """A module's docstring, its documented definitions as signatures, all else as it is written."""
-    edits: Edits = {}
-    for definition in module.definitions.values():
-        if shown(definition):
-            edits |= _outlines(module, [definition])
-    if not module.is_package:
-        edits |= {
-            _first_line(node): (node.end_lineno or node.lineno, [])
-            for node in module.tree.body
-            if isinstance(node, ast.Import | ast.ImportFrom)
-        }
-    body = module.tree.body
-    begin = _first_line(body[0]) if body else len(module.lines)
-    text = "\n".join(_edited(module.lines, begin, len(module.lines), edits))
-    return shortened(_BLANK.sub("\n\n\n", text).strip(), longest)
-
-
-def signature(definition: Definition) -> str:
-    """``class LlmAgent(BaseAgent)``, ``async def run(self, name: str) -> int``: on one line."""
+def load_package(name: str, folder: str | Path | None = None) -> "griffe.Module":
+    """A package, read and not imported: an installed one, or one unpacked in or below ``folder``."""
     try:
-        return _signature(definition.nodes[-1])
-    except RecursionError:  # a default of a thousand operators
-        return definition.name
+        import griffe
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise MissingExtraError("griffe", "eval", "A Python package as a corpus") from error
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise DatasetError(f"{name!r} is no name of a Python package: write it with dots, as in an import")
+    places: list[Path] | None = None
+    if folder is not None:
+        given = Path(folder)
+        ends = list(given.resolve().parts[-len(parts) :]) == parts
+        places = [given.resolve().parents[len(parts) - 1]] if ends else [given, given / "src"]
+    loader = griffe.GriffeLoader(search_paths=places, allow_inspection=False)
+    try:
+        loaded = loader.load(name, try_relative_path=False)
+        loader.resolve_aliases(implicit=True, external=False)
+    except (ImportError, griffe.GriffeError, SyntaxError, ValueError, RecursionError) as error:
+        where = "here: install it (without its dependencies is enough)" if folder is None else f"in {folder}"
+        raise DatasetError(
+            f"there is no Python package {name!r} that can be read {where}, or name the folder that holds "
+            f"it: package:{name}@FOLDER"
+        ) from error
+    if not isinstance(loaded, griffe.Module) or isinstance(loaded.filepath, list):
+        raise DatasetError(f"{name!r} is a namespace without Python code of its own: name a package in it")
+    return loaded
 
 
-def _signature(node: ast.ClassDef | Function) -> str:
+def is_public(name: str) -> bool:
+    """No part of a dotted name begins with an underscore."""
+    return not any(part.startswith("_") for part in name.split("."))
+
+
+def signature(node: ast.ClassDef | Function) -> str:
+    """``class LlmAgent(BaseAgent)``, ``async def run(self, name: str) -> int``: on one line."""
     if isinstance(node, ast.ClassDef):
         parents = ", ".join(ast.unparse(base) for base in [*node.bases, *(k.value for k in node.keywords)])
         return f"class {node.name}({parents})" if parents else f"class {node.name}"
@@ -224,12 +241,71 @@ def shortened(text: str, longest: int) -> str:
     return "\n".join([*lines[:kept], f"# … {len(lines) - kept} more lines"])
 
 
-def _source(module: Module, nodes: Sequence[ast.ClassDef | Function], edits: Edits) -> str:
+def _modules(module: "griffe.Module") -> Iterator["griffe.Module"]:
+    yield module
+    for name in sorted(module.modules):
+        if not module.modules[name].is_alias and not isinstance(module.modules[name].filepath, list):
+            yield from _modules(module.modules[name])
+
+
+def _version(name: str, top: Path) -> str:
+    """The version of the distribution beside the package whose list of files has it."""
+    start = name.replace(".", "/")
+    for distribution in sorted(distributions(path=[str(top)]), key=lambda one: one.name or ""):
+        if any(str(file).startswith((f"{start}/", f"{start}.py")) for file in distribution.files or ()):
+            return distribution.version
+    return ""
+
+
+def _definitions(body: Sequence[ast.stmt]) -> dict[str, Definition]:
+    """Classes and functions of a block, and of the conditional blocks in it, by name."""
+    found: dict[str, Definition] = {}
+    for node in _statements(body):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(node, name, []))
+            for handler in getattr(node, "handlers", []):
+                yield from _statements(handler.body)
+
+
+def _speaks(name: str, nodes: Definition) -> bool:
+    """A public method with a docstring or more than a few lines."""
+    return is_public(name) and any(
+        not isinstance(node, ast.ClassDef)
+        and (ast.get_docstring(node) is not None or (node.end_lineno or 0) - node.lineno > _FEW_LINES)
+        for node in nodes
+    )
+
+
+def _module_text(
+    lines: list[str], tree: ast.Module, shown: "Iterator[Definition] | Any", is_package: bool
+) -> str:
+    """A module's docstring, its documented definitions as signatures, all else as it is written."""
+    edits = _outlines(lines, shown)
+    if not is_package:
+        edits |= {
+            _first_line(node): (node.end_lineno or node.lineno, [])
+            for node in tree.body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        }
+    begin = _first_line(tree.body[0]) if tree.body else len(lines)
+    return _BLANK.sub("\n\n\n", "\n".join(_edited(lines, begin, len(lines), edits))).strip()
+
+
+def _source(lines: list[str], nodes: Definition, edits: Edits) -> str:
     parts = []
     for node in nodes:
         begin, end = _first_line(node), node.end_lineno or node.lineno
         inside = {start: edit for start, edit in edits.items() if begin < start < end}
-        parts.append(textwrap.dedent("\n".join(_edited(module.lines, begin, end, inside))).strip())
+        parts.append(textwrap.dedent("\n".join(_edited(lines, begin, end, inside))).strip())
     return "\n\n".join(parts)
 
 
@@ -244,32 +320,26 @@ def _edited(lines: list[str], begin: int, end: int, edits: Edits) -> Iterator[st
             at += 1
 
 
-def _outlines(module: Module, definitions: Sequence[Definition]) -> Edits:
+def _outlines(lines: list[str], definitions: Any) -> Edits:
     return {
-        _first_line(node): (node.end_lineno or node.lineno, _outline(module.lines, node))
-        for definition in definitions
-        for node in definition.nodes
+        _first_line(node): (node.end_lineno or node.lineno, _outline(lines, node))
+        for nodes in definitions
+        for node in nodes
     }
 
 
 def _outline(lines: list[str], node: ast.ClassDef | Function) -> list[str]:
     """Decorators, signature, the first line of the docstring and three dots."""
-    first = node.body[0]
-    begin = _first_line(node)
+    first, begin = node.body[0], _first_line(node)
     if first.lineno == node.lineno:  # all on one line
         return lines[begin : node.end_lineno]
-    head = lines[begin : max(_colon_line(lines, node, first.lineno), node.lineno)]
-    indent = " " * first.col_offset
-    said = (ast.get_docstring(node) or "").strip().partition("\n")[0]
-    return [*head, f'{indent}"""{said}"""', f"{indent}..."] if said else [*head, f"{indent}..."]
-
-
-def _colon_line(lines: list[str], node: ast.ClassDef | Function, body: int) -> int:
-    """The line, counted from 1, on which the signature ends; comments before the body are no part of it."""
-    end = body - 1
+    end = first.lineno - 1  # comments before the body are no part of the signature
     while end > node.lineno and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
         end -= 1
-    return end
+    indent = " " * first.col_offset
+    said = (ast.get_docstring(node) or "").strip().partition("\n")[0]
+    head = lines[begin : max(end, node.lineno)]
+    return [*head, f'{indent}"""{said}"""', f"{indent}..."] if said else [*head, f"{indent}..."]
 
 
 def _first_line(node: ast.stmt) -> int:

@@ -26,8 +26,6 @@ class StoreCorpus:
     one piece, else by source and number from 1: ``docs/guide.md#2``.
     """
 
-    spec: str | None = None
-
     def __init__(
         self, url: str, collection: str | None = None, *, model: EmbeddingModel | None = None
     ) -> None:

@@ -11,7 +11,7 @@ other :class:`ChatJudge` ask a model and believe a YES only with a quote that st
 from dartboard.mining.judges.answer_judge import AnswerJudge
 from dartboard.mining.judges.chat_judge import ChatJudge, GeminiJudge, OpenAIJudge
 from dartboard.mining.judges.check_judge import CheckJudge
-from dartboard.mining.judges.composite_judges import EnsembleJudge
+from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.judges.registry import judge_by_name
 
 __all__ = [

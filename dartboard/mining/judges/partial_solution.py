@@ -9,15 +9,15 @@ sees more than the list of imports.
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Corpus, Document
-from dartboard.mining.import_mining import ImportedNames, is_within, resolve
-from dartboard.mining.judges.evidence import ELLIPSIS
+from dartboard.mining.import_mining import is_within, resolve, uses
+from dartboard.mining.judges.words import ELLIPSIS
 
 UNKNOWN = "unknown_name"
 
@@ -50,15 +50,11 @@ class PartialSolution:
         except (SyntaxError, ValueError) as error:
             raise DatasetError(f"{case.place or case.id}: the solution is not Python: {error}") from error
         packages = {package_of(name) for name in (*case.targets, *(one.fqn for one in contexts))}
-        cut = _Cut(packages, contexts, self._document)
+        cut = _Cut(packages, contexts, self.corpus)
         code = cut.without_unknown(tree)
         told = [_first_line(context.text) for context in contexts if context.fqn in cut.used]
         evidence, missing = ELLIPSIS.join(dict.fromkeys(told)), ", ".join(dict.fromkeys(cut.missing))
         return Candidate(code=code, evidence=evidence, missing=missing)
-
-    def _document(self, name: str) -> str | None:
-        found = resolve(name, self.corpus) if self.corpus is not None else None
-        return found.fqn if found is not None else None
 
 
 def package_of(name: str) -> str:
@@ -72,10 +68,8 @@ def package_of(name: str) -> str:
 class _Cut(ast.NodeTransformer):
     """Takes out of a tree what no known document tells of."""
 
-    def __init__(
-        self, packages: set[str], known: Sequence[Document], document: Callable[[str], str | None]
-    ) -> None:
-        self._packages, self._known, self._document = packages, known, document
+    def __init__(self, packages: set[str], known: Sequence[Document], corpus: Corpus | None) -> None:
+        self._packages, self._known, self._corpus = packages, known, corpus
         self._unknown: set[int] = set()
         self._uses: dict[str, bool] = {}
         self.used: set[str] = set()
@@ -83,17 +77,9 @@ class _Cut(ast.NodeTransformer):
 
     def without_unknown(self, tree: ast.Module) -> str:
         """The code that is left."""
-        reading = ImportedNames()
-        reading.read(tree)
-        starred = [
-            (node, f"{star}.{node.id}")
-            for node in reading.loose
-            for star in sorted(reading.stars)
-            if isinstance(node, ast.Name) and self._document(f"{star}.{node.id}") is not None
-        ]
-        for node, name in (*reading.places, *starred):
-            if not self._knows(name):
-                self._unknown.add(id(node))
+        for use in uses(tree, self._corpus):
+            if not self._knows(use.name):
+                self._unknown.add(id(use.node))
         return ast.unparse(ast.fix_missing_locations(self.visit(tree)))
 
     def visit_Import(self, node: ast.Import) -> ast.stmt:
@@ -161,6 +147,10 @@ class _Cut(ast.NodeTransformer):
             return name
         prefixes = (".".join(parts[:cut]) for cut in range(1, len(parts)))
         return next((prefix for prefix in prefixes if self._document(prefix) == document), name)
+
+    def _document(self, name: str) -> str | None:
+        found = resolve(name, self._corpus) if self._corpus is not None else None
+        return found.fqn if found is not None else None
 
     def _package(self, name: str) -> str | None:
         return next((one for one in self._packages if is_within(name, one)), None)

@@ -1,35 +1,55 @@
-"""Progressive expansion: the kernel of a case, that is, the documents that together answer it, and none more.
+"""The kernel of a case: the documents that together answer it, and none more.
 
-Expansion finds a sufficient set, minimality makes it small, and then each member is tried to be replaced:
-other documents that serve as well are kept as alternatives, since a retriever that finds them is right, too.
+A context of the pool that answers alone, by its label and confirmed by votes, is the kernel; others that do
+are alternatives. Else the set grows from the first target: what is missing, in the judge's words, is searched
+for and added, one document and then, while the same thing stays missing, two, four, eight. Then members are
+left out: what a round added as a whole, and one by one.
 
 - ``minimal``: sufficient, and without any one member no longer so;
 - ``sufficient``: the judge said YES, but not of every member that it is needed (it was unsure, or the calls
   ran out);
-- ``unresolved``: no sufficient set was found; the kernel is empty, and the trail says what was tried.
+- ``unresolved``: no sufficient set was found; the kernel is empty, and its reason says what is missing.
 
-The same judge gives the same kernel: nothing is drawn, and ties go by name.
+Members outside the pool get one label, and a label of YES is voted on as kernels are, so that labels and
+kernels cannot contradict each other. The same judge gives the same kernel: nothing is drawn, and ties go by
+name.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from dartboard.datasets.mined import Kernel, Status
 from dartboard.errors import ConfigError
-from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.corpora.memory_corpus import MemoryCorpus
-from dartboard.mining.dataset import Kernel, Status
 from dartboard.mining.judges.base import Judge, Verdict
-from dartboard.mining.kernels.voting import Panel, SpentError, Step, votes_for
+from dartboard.mining.kernels.voting import Panel, SpentError, votes_for
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
 
 DEPTH = 20
+ROUNDS = 8
+MOST_CALLS = 200
 _DAMPING = 10
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundKernel:
+    """A kernel with the verdicts on its members alone, as they were voted on; ``asked`` is every set.
+
+    ``insufficient_targets``: the case's targets turned out not to answer it.
+    """
+
+    case: str
+    kernel: Kernel
+    labels: Mapping[str, Verdict] = field(default_factory=dict)
+    insufficient_targets: bool = False
+    asked: tuple[tuple[str, ...], ...] = ()
 
 
 class CandidateSearch:
@@ -50,30 +70,21 @@ class CandidateSearch:
         """Documents that may say it, without those that are known, by name or by text."""
         names = {one.fqn for one in known}
         texts = {_squeezed(one) for one in known}
+        words = missing.strip() or self._pool.case.question.strip()
+        if words not in self._found:
+            self._found[words] = self._merged(words)
         kept = []
-        for document in self._ranked(missing):
+        for document in self._found[words]:
             text = _squeezed(document)
             if document.fqn not in names and text not in texts:
                 texts.add(text)
                 kept.append(document)
         return kept
 
-    def replacements(self, missing: str, known: Iterable[Document]) -> list[Document]:
-        """As :meth:`candidates`, and documents of the very text of a known one: these replace it best."""
-        names = {one.fqn for one in known}
-        return [one for one in self._ranked(missing) if one.fqn not in names]
-
     def named(self, words: str) -> list[Document]:
         """Documents whose name, or a name that leads to them, stands in the words."""
         found = (self._corpus.get(name) for name in _NAME.findall(words))
         return list({one.fqn: one for one in found if one is not None}.values())
-
-    def _ranked(self, missing: str) -> list[Document]:
-        """All candidates; where nothing is said to be missing, those for the question itself."""
-        words = missing.strip() or self._pool.case.question.strip()
-        if words not in self._found:
-            self._found[words] = self._merged(words)
-        return self._found[words]
 
     def _merged(self, words: str) -> list[Document]:
         corpus, depth = self._corpus, self._depth
@@ -91,59 +102,180 @@ class CandidateSearch:
         return list({one.fqn: one for one in [*self.named(words), *best, *self._pool.documents]}.values())
 
 
-def _squeezed(document: Document) -> str:
-    return " ".join(document.text.split())
+def find_kernel(
+    case: Case,
+    pool: ContextPool,
+    corpus: Corpus | None,
+    judge: Judge,
+    *,
+    labels: Mapping[str, Verdict] | None = None,
+    most_rounds: int = ROUNDS,
+    votes: int | None = None,
+    most_calls: int = MOST_CALLS,
+) -> FoundKernel:
+    """The kernel of one case.
 
+    Args:
+        case: the question.
+        pool: its contexts; the first target is where the expansion starts.
+        corpus: where what is missing is searched for; without one, the pool.
+        judge: says what suffices.
+        labels: verdicts on contexts of the pool alone, by name.
+        most_rounds: of adding candidates.
+        votes: the most that one question is asked, as :func:`~dartboard.mining.kernels.voting.votes_for`.
+        most_calls: that one case may cost.
 
-_EXPAND = "expand"
-_WORD = re.compile(r"\w+")
+    Returns:
+        The kernel, which is empty where no sufficient set was found.
+
+    Raises:
+        ConfigError: a number that cannot work.
+    """
+    if most_rounds < 0:
+        raise ConfigError(f"most_rounds must be >= 0, got {most_rounds}")
+    panel = Panel(case, judge, votes=votes_for(judge, votes), most_calls=most_calls, labels=labels or {})
+    return _Finding(case, pool, panel, CandidateSearch(pool, corpus), judge.name).find(most_rounds)
 
 
 @dataclass(slots=True)
-class Expansion:
-    """From one document to a set that the judge calls sufficient; ``rounds`` are what each added.
+class _Finding:
+    """One search; ``kept`` is the smallest set that the judge called sufficient so far."""
 
-    Is the set sufficient? If not, what is missing, in the judge's words; search for it, add the best, ask
-    again. While the same thing stays missing, the next candidates are added by twos, fours, eights: the right
-    one is among them sooner, and what was added in vain goes out again when the set is minimised. A NO is
-    believed at once, since a wrong one costs a round and no more; a YES ends the search and must lead.
-    """
-
+    case: Case
+    pool: ContextPool
     panel: Panel
     search: CandidateSearch
+    judge: str
+    kept: list[Document] = field(default_factory=list)
     rounds: list[list[Document]] = field(default_factory=list)
 
-    @property
-    def documents(self) -> list[Document]:
-        """All that was gathered."""
-        return [document for added in self.rounds for document in added]
+    def find(self, most_rounds: int) -> FoundKernel:
+        """The kernel, labels, and whether the targets are enough."""
+        alone: list[Document] = []
+        status: Status = "unresolved"
+        with suppress(SpentError):
+            alone = [one for one in self._by_belief(self.pool.documents) if self._answers_alone(one)]
+            if alone:
+                self.kept, status = alone[:1], "minimal"
+            elif self._expanded(most_rounds):
+                self.kept, status = [one for added in self.rounds for one in added], "sufficient"
+                status = self._reduced()
+                alone = [one for one in self.kept if len(self.kept) > 1 and self._answers_alone(one)]
+                if alone:
+                    self.kept, status = alone[:1], "minimal"
+        others = tuple((one.fqn,) for one in alone[1:])
+        insufficient = False
+        with suppress(SpentError):
+            insufficient = status != "unresolved" and self._lacks_targets(status, others)
+        return FoundKernel(
+            case=self.case.id,
+            kernel=self._kernel(status, others),
+            labels={
+                one.fqn: verdict
+                for one in [*self.pool.documents, *self.kept]
+                if (verdict := self.panel.verdict([one])) is not None
+            },
+            insufficient_targets=insufficient,
+            asked=self.panel.asked,
+        )
 
-    def run(self, start: Sequence[Document], *, most_rounds: int) -> bool:
-        """Whether a sufficient set was found in so many rounds of adding."""
-        self.rounds = [list(start)] if start else [self.search.candidates("")[:1]]
+    def _by_belief(self, documents: Sequence[Document]) -> list[Document]:
+        """The first target, the other targets, then the rest by name."""
+        first, targets = self.pool.target, self.pool.targets
+        return sorted(documents, key=lambda one: (one.fqn != first, one.fqn not in targets, one.fqn))
+
+    def _answers_alone(self, document: Document) -> bool:
+        """By its label, which is asked for now if it is a member from outside the pool, and by votes."""
+        if self.panel.label([document]) is None and document not in self.kept:
+            return False
+        return self.panel.first([document]) == "YES" and self.panel.decide([document]) == "YES"
+
+    def _expanded(self, most_rounds: int) -> bool:
+        """Whether a sufficient set was found in so many rounds of adding.
+
+        A NO is believed at once, since a wrong one costs a round and no more; a YES ends the search and must
+        lead.
+        """
+        start = [one for one in self.pool.documents if one.fqn == self.pool.target]
+        self.rounds = [start or self.search.candidates("")[:1]]
         before, width = None, 1
         for _ in range(most_rounds):
-            if self._sufficient():
+            gathered = [one for added in self.rounds for one in added]
+            if self._suffices(gathered):
                 return True
-            missing = self.panel.missing(self.documents)
+            missing = self.panel.missing(gathered)
             width = 2 * width if before is not None and same_words(before, missing) else 1
-            added = self._next(missing, width)
+            named = [one for one in self.search.named(missing) if one not in gathered]
+            added = self.search.candidates(missing, gathered)[: max(width, len(named))]
             if not added:
                 return False
             self.rounds.append(added)
             before = missing
-        return self._sufficient()
+        return self._suffices([one for added in self.rounds for one in added])
 
-    def _next(self, missing: str, width: int) -> list[Document]:
-        """The best candidates; what is missing by name is added all at once."""
-        known = self.documents
-        named = [one for one in self.search.named(missing) if one not in known]
-        return self.search.candidates(missing, known)[: max(width, len(named))]
+    def _suffices(self, documents: Sequence[Document]) -> bool:
+        return self.panel.first(documents) == "YES" and self.panel.decide(documents) == "YES"
 
-    def _sufficient(self) -> bool:
-        documents = self.documents
-        return (
-            self.panel.first(_EXPAND, documents) == "YES" and self.panel.decide(_EXPAND, documents) == "YES"
+    def _reduced(self) -> Status:
+        """Leave out what is not needed: of the rounds, the later first; then one by one."""
+        with suppress(SpentError):
+            for added in reversed(self.rounds):
+                self._leave_out(added)
+            while True:
+                # The start of the expansion is what the case believes in: it is doubted last.
+                labels = []
+                for document in reversed(self.kept):
+                    labels.append(self._without([document]))
+                    if labels[-1] == "YES":
+                        break
+                else:
+                    return "minimal" if set(labels) == {"NO"} else "sufficient"
+        return "sufficient"
+
+    def _leave_out(self, group: list[Document]) -> None:
+        """Leave out as much of a group as can be: the best stand first, so the rest is likelier junk."""
+        if len(group) < 2 or self._without(group) == "YES":
+            return
+        half = len(group) // 2
+        for part in (group[half:], group[:half]):
+            if len(part) > 1:
+                self._leave_out(part)
+
+    def _without(self, group: Sequence[Document]) -> str:
+        """The judge on the rest. Nothing at all is another question, and never sufficient here."""
+        rest = [one for one in self.kept if one not in group]
+        if not rest:
+            return "NO"
+        label = self.panel.decide(rest)
+        if label == "YES":
+            self.kept = rest
+        return label
+
+    def _lacks_targets(self, status: Status, others: Sequence[tuple[str, ...]]) -> bool:
+        """Whether the targets do not answer, by the kernel or by a vote."""
+        targets, kernel = set(self.pool.targets), {one.fqn for one in self.kept}
+        if not targets or any(targets.issuperset(one) for one in (kernel, *others)):
+            return False
+        # A minimal kernel no longer answers without any one member, so neither does a part of it.
+        if status == "minimal" and targets.issubset(kernel):
+            return True
+        return self.panel.decide([one for one in self.pool.documents if one.fqn in targets]) == "NO"
+
+    def _kernel(self, status: Status, others: tuple[tuple[str, ...], ...]) -> Kernel:
+        # The evidence is that of the verdict that the kernel rests on; without one, say what is missing.
+        verdict = self.panel.first_yes(self.kept) if self.kept else None
+        if verdict is None or status == "unresolved":
+            missing = self.panel.missing([one for added in self.rounds for one in added])
+            why = f"still missing: {missing}" if missing else "no sufficient set was found"
+            return Kernel(judge=self.judge, reason=why, calls=self.panel.calls)
+        return Kernel(
+            contexts=tuple(sorted(one.fqn for one in self.kept)),
+            status=status,
+            alternatives=others,
+            judge=verdict.judge,
+            evidence=verdict.evidence,
+            reason=verdict.reason,
+            calls=self.panel.calls,
         )
 
 
@@ -153,161 +285,10 @@ def same_words(first: str, second: str) -> bool:
     return 2 * len(a & b) > len(a | b) or a == b
 
 
-_LEAVE_OUT = "leave out"
+def without_calls(found: FoundKernel) -> FoundKernel:
+    """The same without what it cost, to be compared."""
+    return replace(found, kernel=replace(found.kernel, calls=0))
 
 
-@dataclass(slots=True)
-class Minimality:
-    """A sufficient set that shrinks; ``kept`` is the smallest that the judge called sufficient so far.
-
-    First what a round of the expansion added is left out as a whole, and by halves where that is too much:
-    junk goes in a few calls. Then one member at a time is left out of what remains. A set from which no
-    single member can be left out is minimal; for a judge that never loses an answer by seeing more, no
-    smaller subset suffices. Both answers decide here, so both must lead.
-    """
-
-    panel: Panel
-    kept: list[Document]
-    proved: bool = False
-
-    def run(self, groups: Sequence[Sequence[Document]]) -> None:
-        """Shrink; ``proved`` afterwards says that every member was found to be needed."""
-        for group in reversed(groups):
-            if len(group) > 1:
-                self._reduce(list(group))
-        self.proved = self._one_by_one()
-
-    def _reduce(self, group: list[Document]) -> None:
-        """Leave out as much of a group as can be."""
-        if self._without(group) == "YES" or len(group) == 1:
-            return
-        half = len(group) // 2
-        # The best candidates stand first, so the second half is the likelier junk.
-        self._reduce(group[half:])
-        self._reduce(group[:half])
-
-    def _one_by_one(self) -> bool:
-        """Whether each member is needed; after one has gone, the others are asked about anew."""
-        needed = 0
-        # The start of the expansion is what the case believes in: it is doubted last.
-        for document in reversed(list(self.kept)):
-            label = self._without([document])
-            if label == "YES":
-                return self._one_by_one()
-            needed += label == "NO"
-        return needed == len(self.kept)
-
-    def _without(self, group: Sequence[Document]) -> str:
-        """The judge on the rest. Nothing at all is another question, and never sufficient here."""
-        names = {one.fqn for one in group}
-        rest = [one for one in self.kept if one.fqn not in names]
-        if not rest:
-            return "NO"
-        label = self.panel.decide(_LEAVE_OUT, rest)
-        if label == "YES":
-            self.kept = rest
-        return label
-
-
-ROUNDS = 8
-MOST_CALLS = 200
-ALTERNATIVES = 2
-_REPLACE = "replace"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpansionKernel(Kernel):
-    """A kernel with the way to it: what was asked (``trail``), and what that cost."""
-
-    case: str
-    usage: Usage = field(default_factory=Usage)
-    trail: tuple[Step, ...] = ()
-
-
-def find_kernel(
-    case: Case,
-    pool: ContextPool,
-    corpus: Corpus | None,
-    judge: Judge,
-    *,
-    most_rounds: int = ROUNDS,
-    votes: int | None = None,
-    most_calls: int = MOST_CALLS,
-    alternatives: int = ALTERNATIVES,
-) -> ExpansionKernel:
-    """The kernel of one case.
-
-    Args:
-        case: the question.
-        pool: its contexts; the first target is where the expansion starts.
-        corpus: where what is missing is searched for; without one, the pool.
-        judge: says what suffices.
-        most_rounds: of adding candidates.
-        votes: the most that one question is asked, as :func:`~dartboard.mining.kernels.voting.votes_for`.
-        most_calls: that one case may cost.
-        alternatives: how many documents are tried in the place of each member.
-
-    Returns:
-        The kernel, which is empty where no sufficient set was found.
-
-    Raises:
-        ConfigError: a number that cannot work.
-    """
-    for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
-        if value < 0:
-            raise ConfigError(f"{name} must be >= 0, got {value}")
-    panel = Panel(case, judge, votes=votes_for(judge, votes), most_calls=most_calls)
-    search = CandidateSearch(pool, corpus)
-    expansion = Expansion(panel, search)
-    start = [one for one in pool.documents if one.fqn == pool.target]
-    sufficient = False
-    with suppress(SpentError):
-        sufficient = expansion.run(start, most_rounds=most_rounds)
-    if not sufficient:
-        return _kernel(panel, judge, [], "unresolved")
-    smaller = Minimality(panel, expansion.documents)
-    found: list[tuple[str, ...]] = []
-    with suppress(SpentError):
-        smaller.run(expansion.rounds)
-        _replace(panel, search, smaller.kept, alternatives, found)
-    return _kernel(panel, judge, smaller.kept, "minimal" if smaller.proved else "sufficient", found)
-
-
-def _replace(
-    panel: Panel, search: CandidateSearch, kept: list[Document], tries: int, found: list[tuple[str, ...]]
-) -> None:
-    """Try others in the place of each member. A NO is believed at once: it loses an alternative, no more."""
-    for member in kept:
-        rest = [one for one in kept if one is not member]
-        for candidate in search.replacements(panel.missing(rest) if rest else "", kept)[:tries]:
-            changed = [*rest, candidate]
-            if panel.first(_REPLACE, changed) == "YES" and panel.decide(_REPLACE, changed) == "YES":
-                found.append(tuple(sorted(one.fqn for one in changed)))
-
-
-def _kernel(
-    panel: Panel,
-    judge: Judge,
-    documents: list[Document],
-    status: Status,
-    alternatives: list[tuple[str, ...]] | None = None,
-) -> ExpansionKernel:
-    trail = panel.trail
-    # The evidence is that of the verdict that the kernel rests on; without one, say what is still missing.
-    verdict = panel.first_yes(documents) if documents else None
-    if verdict is None:
-        missing = trail[-1].missing if trail else ""
-        why = f"still missing: {missing}" if missing else "no sufficient set was found"
-        verdict = Verdict(label="UNSURE", judge=judge.name, reason=why)
-    return ExpansionKernel(
-        case=panel.case.id,
-        contexts=tuple(sorted(one.fqn for one in documents)),
-        status=status,
-        alternatives=tuple(dict.fromkeys(alternatives or ())),
-        judge=verdict.judge,
-        evidence=verdict.evidence,
-        reason=verdict.reason,
-        calls=panel.calls,
-        usage=panel.usage,
-        trail=trail,
-    )
+def _squeezed(document: Document) -> str:
+    return " ".join(document.text.split())

@@ -9,17 +9,19 @@ again for what was said.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from dartboard.datasets.mined import Label
 from dartboard.errors import ConfigError
-from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.judges.base import Judge, Label, Verdict, version_of
+from dartboard.mining.judges.base import Judge, Verdict, version_of
 
 LEAD = 2
 VOTES = 7
+
+Key = frozenset[str]
 
 
 def votes_for(judge: Judge, votes: int | None) -> int:
@@ -36,84 +38,77 @@ class SpentError(Exception):
     """All the calls that a case may cost are made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A question that was put to the judge: which contexts, why, and what came of it."""
-
-    stage: str
-    contexts: tuple[str, ...]
-    label: Label
-    votes: tuple[Label, ...]
-    missing: str = ""
-
-
 class Panel:
-    """The votes of one judge on one case, by set of contexts; contexts are shown by rising name."""
+    """The votes of one judge on one case, by set of contexts; contexts are shown by rising name.
 
-    def __init__(self, case: Case, judge: Judge, *, votes: int = VOTES, most_calls: int = 200) -> None:
+    ``labels`` are verdicts on single contexts that were given before: their first votes.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        judge: Judge,
+        *,
+        votes: int = VOTES,
+        most_calls: int = 200,
+        labels: Mapping[str, Verdict] | None = None,
+    ) -> None:
         for name, value in (("votes", votes), ("most_calls", most_calls)):
             if value < 1:
                 raise ConfigError(f"{name} must be >= 1, got {value}")
-        self.case = case
         self.calls = 0
-        self.usage = Usage()
-        self._judge = judge
+        self.asked: tuple[tuple[str, ...], ...] = ()
+        self._case, self._judge = case, judge
         self._votes, self._lead = votes, min(LEAD, votes)
         self._most_calls = most_calls
-        self._cast: dict[frozenset[str], list[Verdict]] = {}
-        self._steps: dict[tuple[str, frozenset[str]], Step] = {}
+        self._cast: dict[Key, list[Verdict]] = {
+            frozenset([name]): [verdict] for name, verdict in (labels or {}).items()
+        }
 
-    def first(self, stage: str, contexts: Iterable[Document]) -> Label:
+    def first(self, contexts: Sequence[Document]) -> Label:
         """One vote: enough where an error costs calls and not the result."""
-        return self._answer(stage, contexts, decide=False)
+        return self._asked(contexts, decide=False)[0].label
 
-    def decide(self, stage: str, contexts: Iterable[Document]) -> Label:
+    def decide(self, contexts: Sequence[Document]) -> Label:
         """As many votes as it takes; UNSURE where none leads at the end."""
-        return self._answer(stage, contexts, decide=True)
+        return leader(self._asked(contexts, decide=True))
 
-    def missing(self, contexts: Iterable[Document]) -> str:
+    def label(self, contexts: Sequence[Document]) -> Label | None:
+        """What the votes on a set say so far; None where nobody was asked."""
+        cast = self._cast.get(_key(contexts))
+        return leader(cast) if cast else None
+
+    def missing(self, contexts: Sequence[Document]) -> str:
         """What the last vote against a set said is missing; "" where none did."""
-        cast = self._cast.get(frozenset(one.fqn for one in contexts), [])
+        cast = self._cast.get(_key(contexts), [])
         return next((one.missing for one in reversed(cast) if one.label != "YES" and one.missing), "")
 
-    def verdict(self, contexts: Iterable[Document]) -> Verdict:
-        """The last vote for what was decided on a set, with all votes; UNSURE where they are split."""
-        cast = self._cast[frozenset(one.fqn for one in contexts)]
+    def verdict(self, contexts: Sequence[Document]) -> Verdict | None:
+        """The last vote for what the votes on a set say, with all votes; UNSURE where they are split."""
+        cast = self._cast.get(_key(contexts))
+        if not cast:
+            return None
         label = leader(cast)
-        votes = cast[-1].votes or (tuple(one.label for one in cast) if len(cast) > 1 else ())
+        votes = tuple(one.label for one in cast) if len(cast) > 1 else ()
         said = next((one for one in reversed(cast) if one.label == label), None)
         if said is None:
             return replace(cast[-1], label=label, evidence="", reason="its votes are split", votes=votes)
         return replace(said, votes=said.votes or votes)
 
-    def first_yes(self, contexts: Iterable[Document]) -> Verdict | None:
+    def first_yes(self, contexts: Sequence[Document]) -> Verdict | None:
         """The first vote for a set; None where there is none."""
-        cast = self._cast.get(frozenset(one.fqn for one in contexts), [])
-        return next((one for one in cast if one.label == "YES"), None)
+        return next((one for one in self._cast.get(_key(contexts), []) if one.label == "YES"), None)
 
-    @property
-    def trail(self) -> tuple[Step, ...]:
-        """What was asked, in order; a set that was asked about again stands where it was asked first."""
-        return tuple(self._steps.values())
-
-    def _answer(self, stage: str, contexts: Iterable[Document], *, decide: bool) -> Label:
+    def _asked(self, contexts: Sequence[Document], *, decide: bool) -> list[Verdict]:
         shown = sorted(contexts, key=lambda one: one.fqn)
-        key = frozenset(one.fqn for one in shown)
-        cast = self._cast.setdefault(key, [])
+        cast = self._cast.setdefault(_key(shown), [])
         while not cast or (decide and not self._decided(cast)):
             if self.calls >= self._most_calls:
-                raise SpentError(f"{self.calls} calls for {self.case.id!r}")
+                raise SpentError(f"{self.calls} calls for {self._case.id!r}")
             self.calls += 1
-            verdict = self._judge.judge(self.case, shown, attempt=len(cast))
-            cast.append(verdict)
-            self.usage = self.usage + verdict.usage
-        label = leader(cast) if decide else cast[0].label
-        names = tuple(one.fqn for one in shown)
-        votes: tuple[Label, ...] = tuple(one.label for one in cast)
-        self._steps[stage, key] = Step(
-            stage=stage, contexts=names, label=label, votes=votes, missing=self.missing(shown)
-        )
-        return label
+            self.asked = (*self.asked, tuple(one.fqn for one in shown))
+            cast.append(self._judge.judge(self._case, shown, attempt=len(cast)))
+        return cast
 
     def _decided(self, cast: list[Verdict]) -> bool:
         if len(cast) >= self._votes:
@@ -128,3 +123,7 @@ def leader(cast: list[Verdict]) -> Label:
     ranked = Counter(one.label for one in cast).most_common(2)
     tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
     return "UNSURE" if tied else ranked[0][0]
+
+
+def _key(contexts: Sequence[Document]) -> Key:
+    return frozenset(one.fqn for one in contexts)

@@ -12,13 +12,13 @@ from typing import Any
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.judges.base import OfflineJudge, Verdict
+from dartboard.mining.judges.base import Verdict
 
 _WORD = re.compile(r"\w{4,}")
 
 
 @dataclass(frozen=True, slots=True)
-class OverlapJudge(OfflineJudge):
+class OverlapJudge:
     """YES from ``share`` of the question's words of four letters and more."""
 
     share: float = 0.6

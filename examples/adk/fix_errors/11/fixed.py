@@ -1,7 +1,0 @@
-"""The tools of a local server."""
-
-from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
-from mcp import StdioServerParameters
-
-server = StdioServerParameters(command="npx", args=["-y", "@modelcontextprotocol/server-filesystem"])
-toolset = McpToolset(connection_params=StdioConnectionParams(server_params=server, timeout=10))

@@ -1,5 +1,0 @@
-"""At most twenty calls of the model in one run."""
-
-from google.adk.agents import RunConfig
-
-config = RunConfig(max_calls=20)
