@@ -26,6 +26,10 @@ from dartboard.ingest.text import clean, one_line, tidy
 
 MAX_TAGS = 500_000
 """Tags and comments of a page; each takes up to 300 bytes when parsed."""
+MAX_ATTRIBUTES = 20_000
+"""Attributes of a tag: lxml compares each with all others of its tag."""
+_TAG = re.compile(r"""<[a-zA-Z](?:[^"'>]++|"[^"]*+"?|'[^']*+'?)*+""")
+_VALUE = re.compile(r""""[^"]*"|'[^']*'""")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)""", re.IGNORECASE)
 _LEFT_OUT = {
     *("script", "style", "noscript", "template", "nav", "footer", "aside", "button", "select", "textarea"),
@@ -70,6 +74,9 @@ def read_html(markup: str, max_characters: int = MAX_CHARACTERS) -> Reading:
         raise MissingExtraError("lxml", "docs", "reading HTML") from error
     if markup.count("<") > 2 * MAX_TAGS:
         raise TooLargeError(f"holds more than {2 * MAX_TAGS:,} tags: split the page")
+    for tag in _TAG.finditer(markup):
+        if tag.end() - tag.start() > MAX_ATTRIBUTES and len(_VALUE.sub("", tag[0]).split()) > MAX_ATTRIBUTES:
+            raise TooLargeError(f"holds a tag of more than {MAX_ATTRIBUTES:,} attributes")
     parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
     try:
         page = html.document_fromstring(markup.encode(), parser=parser)

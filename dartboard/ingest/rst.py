@@ -39,6 +39,7 @@ no text for a reader.
 """
 _STAYS = "stays"
 """The title of labels that are no part of a title below them."""
+_FIELD = re.compile(r":[\w-]+:(?:\s|$)")
 _OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
 _SIMPLE_TABLE = re.compile(r"\s*=+(?: +=+)+\s*$")
 _GRID_TABLE = re.compile(r"\s*\+(?:[-=]+\+)+\s*$")
@@ -91,6 +92,7 @@ def _blocks(text: str) -> Iterator[Block]:
     styles: list[tuple[str, bool]] = []
     at = 0
     free = True  # whether a title may begin here: after an empty line, a title, or indented text
+    begun = False  # fields before all else, such as ``:orphan:``, are about the file
     while at < len(text):
         start, line = at, line_at(text, at)
         at += len(line) + 1
@@ -99,9 +101,11 @@ def _blocks(text: str) -> Iterator[Block]:
             if style not in styles:
                 styles.append(style)
             yield Block(start, end, "heading", styles.index(style) + 1, _plain(title))
-            at = end + 1
+            at, begun = end + 1, True
         elif not line.strip():
             free = True
+        elif not begun and _FIELD.match(line):
+            yield Block(start, start + len(line), "label")
         elif free and _is_adornment(line) and not line_at(text, at).strip():  # a line between paragraphs
             yield Block(start, start + len(line), "label", title=_STAYS)
         elif _LABEL.match(line):
@@ -116,6 +120,7 @@ def _blocks(text: str) -> Iterator[Block]:
             yield table
             at = table.end + 1
         else:
+            begun = True
             free = line[0].isspace() or _is_adornment(line)
             if line.rstrip().endswith("::") and (end := _indented_end(text, at, _indent(line))) > at:
                 if line.strip() == "::":

@@ -95,7 +95,7 @@ def test_html_with_very_many_tags():
 
 
 def test_html_with_very_many_attributes():
-    assert read_one("<p " + "a " * 510_000 + ">hello", "a.html").text == "hello"
+    left_out("<p " + " ".join(f"a{at}" for at in range(30_000)) + ">hello", "a.html", "20,000 attributes")
 
 
 @pytest.mark.parametrize(

@@ -624,6 +624,11 @@ def test_a_readme_without_a_title_is_not_named_after_its_first_section():
     assert read_one("## Only\n\nWords.\n", "a.md").title == "Only"
 
 
+def test_fields_of_a_file_are_no_chunk():
+    pieces = chunk(read_one(":orphan:\n\n.. _a:\n\nGuide\n=====\n\nWords.\n", "a.rst"))
+    assert [piece.metadata["section"] for piece in pieces] == ["Guide"]
+
+
 def test_release_notes_are_rst_by_two_titles():
     text = "==========\nNotes 0.95\n==========\n\nWelcome.\n\nWhat's new\n==========\n\nAll.\n"
     document = read_one(text, "0.95.txt")
