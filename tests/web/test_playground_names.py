@@ -101,7 +101,7 @@ def test_uploaded_files_show_their_names(open_page, indexed):
     }
     parts = [("files", (name, text.encode())) for name, text in files.items()]
     accepted = httpx.post(f"{base}/files", files=parts, timeout=60).raise_for_status().json()
-    assert indexed.app.state.service.jobs.get(accepted["job_id"]).wait(60)
+    assert indexed.app.state.service.jobs.get(accepted["job_id"]).ended.wait(60)
     page = open_page()
     page.goto(f"{indexed.url}/#c=uploaded&q=How+is+the+probe+installed%3F&k=4")
     page.wait_for_selector(".card")

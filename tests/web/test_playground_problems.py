@@ -1,7 +1,6 @@
 """What the reader is told when the service says no, waits, stops, or is not there."""
 
 import asyncio
-import dataclasses
 
 from playwright.sync_api import expect
 
@@ -56,10 +55,11 @@ def test_a_wrong_filter_is_explained_and_the_view_stays(open_page, served):
 
 
 def test_too_many_requests(open_page, tmp_path):
-    with serving(tmp_path, rate=0.01, burst=4) as service:
+    with serving(tmp_path) as service:
         page = open_page(expect_errors=True)
         page.goto(service.url)
         page.wait_for_selector(".card")
+        object.__setattr__(service.app.state.service.settings, "rate", 0.01)
         for place in ("100", "300", "500", "700"):
             with page.expect_response("**/explore"):
                 page.locator("#sigma-range").fill(place)
@@ -72,8 +72,7 @@ def test_out_of_time(open_page, tmp_path):
         page = open_page(expect_errors=True)
         page.goto(service.url)
         page.wait_for_selector(".card")
-        workers = service.app.state.service.workers
-        workers._settings = dataclasses.replace(workers._settings, timeout=1e-4)  # timing: has to run out
+        service.app.state.service.searches._seconds = 1e-4  # timing: has to run out
         page.locator("#go").click()
         expect(page.locator("#problem")).to_contain_text("ran out of time")
 
@@ -83,8 +82,8 @@ def test_stopping(open_page, tmp_path):
         page = open_page(expect_errors=True)
         page.goto(service.url)
         page.wait_for_selector(".card")
-        workers = service.app.state.service.workers
-        asyncio.run_coroutine_threadsafe(workers.stop(), service.loop).result(30)
+        searches = service.app.state.service.searches
+        asyncio.run_coroutine_threadsafe(searches.stop(0.0), service.loop).result(60)
         page.locator("#go").click()
         expect(page.locator("#problem")).to_contain_text("starting, stopping")
 

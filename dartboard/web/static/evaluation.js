@@ -19,19 +19,19 @@ const SYSTEMS = [
   ["dedup-0.90", "near-duplicate filter 0.90", true],
   ["bm25", "BM25", false],
   ["hybrid", "hybrid of vectors and BM25", false],
-  ["random", "chance", false],
-  ["oracle", "perfection", false],
+  ["random", "random", false],
+  ["oracle", "oracle", false],
 ];
 const METRICS = [
-  ["headline", "what suits the data set", true],
+  ["headline", "headline", true],
   ["ndcg", "nDCG", true],
   ["recall", "recall", true],
   ["precision", "precision", false],
   ["mrr", "reciprocal rank", false],
   ["map", "average precision", false],
-  ["set_recall", "recall of the kernel", false],
+  ["set_recall", "set recall", false],
   ["alpha_ndcg", "α-nDCG", false],
-  ["subtopic_recall", "facets found", false],
+  ["subtopic_recall", "subtopic recall", false],
   ["diversity", "diversity", true],
 ];
 

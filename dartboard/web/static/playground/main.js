@@ -15,7 +15,7 @@ import { mountHeat } from "./heat.js";
 import { mountMap } from "./map.js";
 import { fromHash, toHash } from "./permalink.js";
 import { mountQuery } from "./query.js";
-import { newness } from "./reading.js";
+import { different, newness } from "./reading.js";
 import { mountSigma } from "./sigma.js";
 import { asCurl, asPython, retrieveBody } from "./snippets.js";
 import { createStore, initialState, searchBody } from "./state.js";
@@ -114,7 +114,7 @@ function showVerdict({ reading }) {
   set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   byId("foot").textContent =
     `${data.model} · ${data.retriever} · ${count(reading.candidates.length, "candidate")} · ` +
-    `σ ${sigmaText(data.sigma.value)} · answered in ${fixed(data.execution_time_ms, 0)} ms`;
+    `σ ${sigmaText(data.sigma.value)} · answered in ${fixed(1000 * data.seconds.total, 0)} ms`;
   announce(nothing ? "Nothing found" : `${irrelevant} ${byId("verdict").textContent}`.trim());
 }
 
@@ -136,9 +136,10 @@ function verdictParts(reading) {
   const before = dartboard.covered_before;
   const cover = before ? `with what was seen (${percent(before)}), they cover` : "they cover";
   const after = reading.data.questions ? "the questions" : "the question";
-  const less = dartboard.coverage > nearest.coverage ? `, not ${percent(nearest.coverage)}` : "";
-  const end = `; ${cover} ${percent(dartboard.coverage)} of what ${after} may be after${less}.`;
-  return ["Nearest neighbours: ", strong("top_k"), ". Dartboard: ", strong("dartboard"), end];
+  const [mine, theirs] = [different(reading, "dartboard"), different(reading, "top_k")];
+  const beside = mine === theirs ? ", as many as nearest neighbours" : `, not ${theirs} as nearest neighbours`;
+  const end = `${beside}; ${cover} ${percent(dartboard.coverage)} of what ${after} may be after.`;
+  return ["Dartboard: ", strong("dartboard"), end];
 }
 
 function showProblem({ problem }) {

@@ -36,10 +36,17 @@ export function nameOf(candidate) {
 
 /** The name as an element; where room is short, each part gives up some. @param {number} longest of a part */
 export function named(candidate, longest) {
-  const [title, ...more] = candidate.name.map((part) => quoted(part, longest));
+  const [title, ...more] = candidate.name.map((part) => quoted(middle(part, longest), longest));
   if (!more.length) return title;
   const apart = h("span", { class: "name-more" }, ...more.flatMap((part) => [" ", part]));
   return h("span", { class: "named", title: shown(nameOf(candidate), 400) }, title, apart);
+}
+
+/** A text whose end tells as much as its beginning: where it is too long, its middle goes. */
+function middle(text, longest) {
+  const signs = [...text];
+  const half = Math.floor((longest - 1) / 2);
+  return signs.length > longest ? `${signs.slice(0, half).join("")}…${signs.slice(-half).join("")}` : text;
 }
 
 /** A title that is made of the file's name, or of a row's key alone, says less than the file's name. */
