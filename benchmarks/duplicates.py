@@ -25,7 +25,8 @@ sys.path.insert(0, str(ROOT.parent))  # run as a script, this file finds its nei
 from benchmarks.measuring import data_folder  # noqa: E402
 from dartboard.datasets import load_text  # noqa: E402
 from dartboard.datasets.text_dataset import embedded_text  # noqa: E402
-from dartboard.duplicates.report import DuplicateReport, members  # noqa: E402
+from dartboard.duplicates import DuplicateReport  # noqa: E402
+from dartboard.duplicates.groups import members  # noqa: E402
 from dartboard.embeddings import CachedModel, default_model  # noqa: E402
 from dartboard.engine import Engine  # noqa: E402
 from dartboard.stores import Record  # noqa: E402

@@ -1,10 +1,14 @@
 """What the decisions' measurements share: real data by name, some of its queries, systems compared."""
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -33,12 +37,23 @@ def load(name: str, encoder: EmbeddingModel) -> Dataset:
         return load_dataset(name, data_folder(name), encoder, progress=listen, fetch=False)
 
 
+FOLDERS = {"rgb_int_neutronrag": "rgb_en_int"}
+"""Data sets whose folder has another name: there, that of a file which is not the same data set."""
+
+
+@cache
 def data_folder(name: str) -> Path:
-    """The folder of data sets, which has to hold this one."""
+    """The folder of data sets, which has to hold this one; with a link where it has another name there."""
     data = Path(os.environ.get("DARTBOARD_DATA", ROOT.parent / "shared" / "data"))
-    if not (data / name).is_dir():
+    if (data / name).is_dir():
+        return data
+    other = data / FOLDERS.get(name, name)
+    if not other.is_dir():
         sys.exit(f"{data / name} is missing: set DARTBOARD_DATA to the folder that holds {name}")
-    return data
+    links = Path(tempfile.mkdtemp(prefix="dartboard-data-"))
+    atexit.register(shutil.rmtree, links)
+    (links / name).symlink_to(other.resolve(), target_is_directory=True)
+    return links
 
 
 def some_queries(dataset: Dataset, some: slice) -> Dataset:

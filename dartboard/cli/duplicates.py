@@ -60,9 +60,6 @@ def duplicates(
             help="A metadata field that may explain duplicates, beside source and version; may be repeated.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")
-    ] = None,
     delete: Annotated[
         bool, typer.Option("--delete", help="Say which chunks would go; with --yes, delete them.")
     ] = False,
@@ -84,19 +81,13 @@ def duplicates(
             "what says nearly the same, which may differ in a number or a name.",
         ),
     ] = None,
-    to: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Keep only the N most informative chunks; with --yes, delete the rest."
-        ),
-    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Really delete.")] = False,
     undo_to: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where deleted chunks are kept; by default a new file here."),
     ] = None,
     undo: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Bring back what --delete or --to took, and stop.")
+        Path | None, typer.Option(metavar="FILE", help="Bring back what --delete took, and stop.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -111,29 +102,22 @@ def duplicates(
     Examples:
       dartboard duplicates
       dartboard duplicates tickets.jsonl --no-vectors
-      dartboard duplicates --out report.html
       dartboard duplicates --delete --keep newest          (says what would go)
       dartboard duplicates --delete --keep newest --yes
       dartboard duplicates --undo deleted-20260102-030405.snapshot
     """
-    from dartboard.duplicates import plan_deletion, plan_size, undo_deletion
+    from dartboard.duplicates import plan_deletion, undo_deletion
 
-    if delete and to is not None:
-        raise typer.BadParameter("--delete and --to exclude each other: give one of them")
-    if (yes or undo_to) and not delete and to is None:
-        raise typer.BadParameter("--yes and --undo-to go with --delete or --to: give one of them")
-    if (keep or by or newest_by) and not delete:
-        raise typer.BadParameter("--keep, --by and --newest-by go with --delete")
+    if (yes or undo_to or keep or by or newest_by) and not delete:
+        raise typer.BadParameter("--yes, --undo-to, --keep, --by and --newest-by go with --delete")
     if newest_by and keep != "newest":
         raise typer.BadParameter("--newest-by goes with --keep newest")
-    if undo and (delete or to is not None):
-        raise typer.BadParameter("--undo brings back and deletes nothing: leave --delete and --to out")
-    if out and not out.absolute().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {str(out.parent)!r} for --out")
+    if undo and delete:
+        raise typer.BadParameter("--undo brings back and deletes nothing: leave --delete out")
     if path is not None and (yes or undo):
         raise typer.BadParameter("PATH is not an index, so nothing can be deleted from it or brought back")
-    if no_vectors and (similarity is not None or queries or to is not None or by == "vectors"):
-        raise typer.BadParameter("--no-vectors excludes --similarity, --queries, --to and --by vectors")
+    if no_vectors and (similarity is not None or queries or by == "vectors"):
+        raise typer.BadParameter("--no-vectors excludes --similarity, --queries and --by vectors")
     asked = _lines(queries) if queries else None
     found = configured(**target.settings)
     if undo:
@@ -156,10 +140,6 @@ def duplicates(
         plan = None
         if delete:
             plan = plan_deletion(report, keep=keep or "first", by=by or "text", newest_by=newest_by)  # type: ignore[arg-type]
-        elif to is not None:
-            plan = plan_size(report, to, listen=listen)
-        if out:
-            out.write_text(report.to_html(), encoding="utf-8")
         lost = _lost(plan, engine.collection) if plan else {}
         gone, file = None, undo_to or Path(f"deleted-{datetime.now():%Y%m%d-%H%M%S}.snapshot")
         if plan and yes:
@@ -176,7 +156,7 @@ def duplicates(
             facts["deletion"] |= {"undo": str(file)} if gone else {}
         print_json(facts)
         return
-    _draw(report, out)
+    _draw(report)
     if plan is not None:
         _draw_deletion(plan, gone, file, lost)
 
@@ -187,7 +167,7 @@ def _lost(plan: "Deletion", collection: "Collection") -> dict[str, str]:
 
     found = {}
     for id, kept in list(plan.kept.items())[:_SHOWN]:
-        texts = [record.text for record in collection.get([kept, id])] if kept else []
+        texts = [record.text for record in collection.get([kept, id])]
         if len(texts) == 2:
             words = " … ".join(words for kind, words in word_diff(*texts) if kind == "added")
             found[id] = shortened(words, _LONGEST_TEXT // 3)
@@ -231,11 +211,11 @@ def _source(
     yield engine
 
 
-def _draw(report: "DuplicateReport", out: Path | None) -> None:
+def _draw(report: "DuplicateReport") -> None:
     from rich.text import Text
 
     from dartboard.cli.passages import other_version
-    from dartboard.duplicates.html_report import KINDS
+    from dartboard.duplicates.report import KINDS
 
     show(report.answer(), "bold")
     for said in report.counts():
@@ -258,8 +238,6 @@ def _draw(report: "DuplicateReport", out: Path | None) -> None:
                 style = "red strike" if kind == "removed" else "green"
                 line.append(f"{'-' if kind == 'removed' else '+'}{shortened(words, 80)} ", style)
             results().print(line if changes else line.append("the same words", "dim"), soft_wrap=True)
-    if out:
-        show(f"\nWritten to {out}.")
 
 
 def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path, lost: "Mapping[str, str]") -> None:
@@ -268,9 +246,8 @@ def _draw_deletion(plan: "Deletion", gone: "list[str] | None", file: Path, lost:
     elif gone is None:
         show(f"\n{len(plan.kept):,} of {counted(plan.chunks, 'chunk')} would go:")
         for id, kept in list(plan.kept.items())[:_SHOWN]:
-            stays = f" ({kept} stays)" if kept else ""
             words = f"; its own words: {lost[id]}" if lost.get(id) else ""
-            show("  " + clean(f"{id}{stays}{words}"))
+            show("  " + clean(f"{id} ({kept} stays){words}"))
         show("Nothing was deleted; --yes does it (--json lists them all).")
     else:
         show(f"\n{counted(len(gone), 'chunk')} deleted.")

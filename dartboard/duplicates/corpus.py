@@ -81,7 +81,9 @@ class Corpus:
         for name in self.fields:
             if name not in self.known_fields:
                 there = ", ".join(sorted(self.known_fields)) or "none"
-                raise InvalidInputError(f"no chunk has the metadata field {name!r}: there are {there}")
+                raise InvalidInputError(
+                    f"no chunk has the metadata field {name!r}: there are {there}", field="fields"
+                )
 
 
 def digest(text: str) -> bytes:

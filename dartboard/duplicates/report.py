@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import combinations
 from numbers import Real
@@ -14,9 +14,8 @@ import numpy as np
 from dartboard.blas import one_thread_each
 from dartboard.deadline import check
 from dartboard.duplicates.corpus import CAUSES, Corpus, Listener, read_collection, silent
-from dartboard.duplicates.groups import similar_groups, similarity_of
+from dartboard.duplicates.groups import members, similar_groups, similarity_of, text_groups
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.near_duplicates import VERSION, group_fingerprints
 from dartboard.plain_text import counted, place_of, shortened
 from dartboard.stores.base import Collection
 from dartboard.types import IntArray
@@ -27,6 +26,12 @@ if TYPE_CHECKING:
 Kind = Literal["exact", "text", "vectors"]
 Words = list[tuple[Literal["same", "removed", "added"], str]]
 
+KINDS = {
+    "exact": "exact copies",
+    "text": "nearly the same words",
+    "vectors": "nearly the same by their vectors",
+}
+"""What the members of a group have in common."""
 K = 5
 SAMPLE = 100
 SHOWN_GROUPS = 20
@@ -136,8 +141,7 @@ class DuplicateReport:
             "similar": self.similar,
             "similarity": self.similarity,
             "sigma": self.sigma,
-            "repeats": repeats
-            and {name: getattr(repeats, name) for name in ("queries", "given", "k", "top_k", "dartboard")},
+            "repeats": repeats and asdict(repeats),
             "causes": {
                 name: [{"values": [one, other], "groups": count} for one, other, count in pairs]
                 for name, pairs in self.causes.items()
@@ -153,12 +157,6 @@ class DuplicateReport:
                 for group in self.groups[:groups]
             ],
         }
-
-    def to_html(self) -> str:
-        """The report as one page that fetches nothing."""
-        from dartboard.duplicates.html_report import as_page
-
-        return as_page(self)
 
 
 def find_duplicates(
@@ -176,11 +174,17 @@ def find_duplicates(
     """What :meth:`dartboard.engine.Engine.duplicates` does; see there."""
     for name, given in (("queries", queries), ("fields", fields)):
         if isinstance(given, str) or not all(isinstance(one, str) and one.strip() for one in given or ()):
-            raise InvalidInputError(f"{name} must be a list of texts, none of them blank; got {given!r}")
+            raise InvalidInputError(
+                f"{name} must be a list of texts, none of them blank; got {given!r}", field=name
+            )
     if queries is not None and not queries:
-        raise InvalidInputError("queries must be one or more texts, or None for titles of the corpus")
+        raise InvalidInputError(
+            "queries must be one or more texts, or None for titles of the corpus", field="queries"
+        )
     if similarity is not None and not (isinstance(similarity, Real) and 0.0 < similarity <= 1.0):
-        raise ConfigError(f"similarity must be a cosine above 0 and at most 1, got {similarity}")
+        raise ConfigError(
+            f"similarity must be a cosine above 0 and at most 1, got {similarity}", field="similarity"
+        )
     corpus = read_collection(engine.collection, fields=fields, vectors=vectors, listen=listen)
     if not vectors:
         return report_on(corpus, engine.collection, groups=groups, listen=listen)
@@ -223,7 +227,7 @@ def report_on(
 ) -> DuplicateReport:
     """The report without searches; ``collection`` is where the texts of the largest groups are read."""
     listen("comparing texts", 0, 0)
-    by_text = _text_groups(corpus)
+    by_text = text_groups(corpus, np.arange(len(corpus)))
     listen("comparing texts", 1, 1)
     by_vector = by_text
     if similarity is not None and corpus.vectors is not None:
@@ -249,22 +253,6 @@ def report_on(
         text_groups=by_text,
         vector_groups=by_vector,
     )
-
-
-def _text_groups(corpus: Corpus) -> IntArray:
-    """The groups by words; texts without words are duplicates if they are equal."""
-    groups, seen = group_fingerprints(corpus.fingerprints), dict[bytes, int]()
-    for at, known in enumerate(corpus.fingerprints):
-        if len(known) == len(VERSION):
-            groups[at] = seen.setdefault(corpus.digests[at], at)
-    return groups
-
-
-def members(groups: IntArray) -> list[IntArray]:
-    """The positions of each group of more than one, in order, the largest group first."""
-    order = np.argsort(groups, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-    return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
 
 
 def word_diff(one: str, other: str) -> Words:

@@ -26,11 +26,10 @@ def rows(tmp_path, monkeypatch):
 
 
 def test_a_file_is_looked_at_without_an_index(rows, cache, capsys):
-    assert main(["duplicates", str(rows), "--no-vectors", "--out", "report.html"]) == 0
+    assert main(["duplicates", str(rows), "--no-vectors"]) == 0
     said = capsys.readouterr().out
     assert "8 chunks: 1 are exact copies of another, 1 more have nearly the same words." in said
     assert "version: 1.10 and 1.2 share 1 group" in said and "+Ask us." in said
-    assert "<ins>Ask us.</ins>" in (rows.parent / "report.html").read_text()
     assert main(["duplicates", str(rows), "--json", "--similarity", "0.9"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["repeats"]["top_k"] > found["repeats"]["dartboard"] and found["groups"][0]["size"] == 3
@@ -48,26 +47,20 @@ def test_deleting_asks_first_and_can_be_undone(rows, cache, capsys):
     assert all("#b#" in kept for kept in found["planned"].values())  # 1.10 is newer than 1.9
     assert main(["duplicates", "--undo", "gone"]) == 0
     assert "2 chunks back; 0 were there" in capsys.readouterr().out
-    assert main(["duplicates", "--to", "5"]) == 0
-    assert "3 of 8 chunks would go" in capsys.readouterr().out
-    assert main(["duplicates", "--to", "9"]) == 2
-    assert "1 to 8, got 9" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--yes"], 2, "--yes and --undo-to go with --delete or --to"),
-        (["--delete", "--to", "3"], 2, "exclude each other"),
+        (["--yes"], 2, "go with --delete"),
         (["rows.jsonl", "--delete", "--yes"], 2, "not an index"),
-        (["rows.jsonl", "--no-vectors", "--to", "3"], 2, "--no-vectors excludes"),
+        (["rows.jsonl", "--no-vectors", "--by", "vectors", "--delete"], 2, "--no-vectors excludes"),
         (["rows.jsonl", "--no-vectors", "--field", "colour"], 2, "no chunk has the metadata field 'colour'"),
         (["rows.jsonl", "--no-vectors", "--delete", "--keep", "best"], 2, "newest, longest, first"),
         (["missing.jsonl", "--no-vectors"], 1, "missing.jsonl"),
-        (["--keep", "newest"], 2, "--keep, --by and --newest-by go with --delete"),
+        (["--keep", "newest"], 2, "go with --delete"),
         (["--delete", "--newest-by", "version"], 2, "--newest-by goes with --keep newest"),
         (["--undo", "x.snapshot", "--delete"], 2, "--undo brings back and deletes nothing"),
-        (["--out", "nowhere/report.html"], 2, "there is no folder 'nowhere' for --out"),
         ([], 1, "there is no index"),
         (["--undo", "missing"], 1, "there is no index"),
     ],

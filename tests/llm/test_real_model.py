@@ -123,7 +123,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(
-    ("version", "given"), [("evidence-2", [[], *([one] for one in HOSTILE)]), ("seed-1", [[HOSTILE[1]]])]
+    ("version", "given"), [("evidence-3", [[], *([one] for one in HOSTILE)]), ("seed-1", [[HOSTILE[1]]])]
 )
 def test_every_verdict_of_a_judge_is_valid_or_unsure(url, version, given):
     with OpenAIJudge("smollm2", url, prompt_version=version, max_output_tokens=40) as judge:
