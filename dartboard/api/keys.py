@@ -51,7 +51,6 @@ class Key:
     scopes: frozenset[Scope]
     rate: float | None = None
     """Requests a second; None: what the service allows everybody."""
-    burst: int | None = None
     created: str = ""
     revoked: str | None = None
 
@@ -64,8 +63,6 @@ class Key:
             raise ConfigError("a key that may write may read as well: scopes are read, or read and write")
         if self.rate is not None and not 0 < self.rate < float("inf"):
             raise ConfigError("a key's rate is a positive number of requests a second")
-        if self.burst is not None and self.burst < 1:
-            raise ConfigError("a key's burst is at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +92,7 @@ class Keys:
         keys._load()
         return keys
 
-    def create(
-        self,
-        name: str,
-        scopes: Iterable[Scope] = ("read",),
-        rate: float | None = None,
-        burst: int | None = None,
-    ) -> str:
+    def create(self, name: str, scopes: Iterable[Scope] = ("read",), rate: float | None = None) -> str:
         """Add a key and return its secret, which cannot be read again."""
         with self._lock, self._writing():
             self._load()
@@ -112,7 +103,7 @@ class Keys:
             key_id = secrets.token_hex(4)
             while key_id in self._entries:
                 key_id = secrets.token_hex(4)
-            key = Key(id=key_id, name=name, scopes=frozenset(scopes), rate=rate, burst=burst, created=_now())
+            key = Key(id=key_id, name=name, scopes=frozenset(scopes), rate=rate, created=_now())
             secret = f"{_PREFIX}_{key_id}_{secrets.token_urlsafe(32)}"
             self._write({**self._entries, key_id: _Entry(key, _digest(secret))})
         return secret
@@ -246,6 +237,7 @@ def _parse(path: Path, content: bytes) -> dict[str, _Entry]:
 
 def _from_json(row: dict[str, Any]) -> _Entry:
     row = dict(row)
+    row.pop("burst", None)  # in files of older versions
     digest = bytes.fromhex(row.pop("sha256"))
     if len(digest) != hashlib.sha256().digest_size:
         raise ValueError("a hash of another length")

@@ -48,10 +48,6 @@ def create(
         float | None,
         typer.Option(metavar="N", help="Requests a second; by default what the service allows."),
     ] = None,
-    burst: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Requests at once; by default what the rate allows in a second."),
-    ] = None,
     file: FileOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,7 +56,7 @@ def create(
     \b
     Examples:
       dartboard keys create search-page
-      dartboard keys create indexer --scope write --rate 5 --burst 20
+      dartboard keys create indexer --scope write --rate 5
       dartboard keys create ci --json --keys keys.json
     """
     from dartboard.api.keys import Keys
@@ -68,7 +64,7 @@ def create(
     path = _path(file)
     scopes: list[Scope] = ["read"] if scope == "read" else ["read", "write"]
     opened = Keys.open(path, create=True)
-    secret = opened.create(name, scopes, rate=rate, burst=burst)
+    secret = opened.create(name, scopes, rate=rate)
     key = opened.find(secret)
     if key is None:  # pragma: no cover - it was written a moment ago
         raise typer.Exit(1)
@@ -151,6 +147,4 @@ def _scopes(key: "Key") -> str:
 
 
 def _limit(key: "Key") -> str:
-    if key.rate is None:
-        return "the service's"
-    return f"{key.rate:g}/s" + (f", {key.burst} at once" if key.burst else "")
+    return "the service's" if key.rate is None else f"{key.rate:g}/s"

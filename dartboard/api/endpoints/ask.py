@@ -92,10 +92,23 @@ class AskResponse(BaseModel):
     seconds: dict[str, float] = Field(description="`decompose`, `search`, `first` (words) and `total`.")
 
 
+EVENTS = ("questions", "passages", "text", "answer", "error")
 _STREAM = {
     "description": "JSON; or with `stream` the events `questions` (of several), `passages`, `text`, …, "
     "`answer` (an AskResponse); an `error` (a Problem) in their place.",
-    "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {
+                "type": "object",
+                "description": "One event of the stream.",
+                "required": ["event", "data"],
+                "properties": {
+                    "event": {"type": "string", "enum": list(EVENTS)},
+                    "data": {"type": "string", "description": "JSON."},
+                },
+            }
+        }
+    },
 }
 _MESSAGES = {
     "failed": ("model_unavailable", "the language model cannot be reached or fails: try again later"),
