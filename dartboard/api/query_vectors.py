@@ -23,6 +23,8 @@ from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import InvalidInputError, ModelError
 
 MOST_TOGETHER = 32
+_LAST_CALL = 1.0
+"""Seconds that the model gets for its last batch, when the service stops."""
 
 
 class _Question:
@@ -113,13 +115,16 @@ class SharedQueryModel(WrappedModel):
         return np.array([found[key] for key in keys], np.float32).reshape(len(keys), self.embedding_dim)
 
     def close(self) -> None:
-        """Encode what is waiting, then end the thread; later questions are refused."""
+        """Encode what is waiting, then end the thread; later questions are refused.
+
+        A model elsewhere that does not answer is not waited for: the thread ends with the process.
+        """
         with self._lock:
             self._closed = True
             thread = self._thread
         self._waiting.put(None)
         if thread is not None:
-            thread.join()
+            thread.join(_LAST_CALL)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "model":

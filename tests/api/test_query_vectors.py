@@ -219,6 +219,17 @@ def test_waiting_ends_when_nobody_wants_the_answer(model, letters):
         model.encode_query("slow")
 
 
+def test_closing_does_not_wait_for_a_model_that_never_answers(model, letters):
+    letters.gate.clear()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(model.encode_query, "slow")
+        wait_until(lambda: letters.calls)
+        model.close()
+        assert not asked.done()
+        letters.gate.set()
+        assert asked.result(PATIENCE).shape == (26,)
+
+
 def test_closing_ends_the_thread_and_refuses(letters):
     model = SharedQueryModel(letters)
     known = model.encode_query("a")
