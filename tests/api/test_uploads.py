@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from dartboard.api.endpoints import uploads as uploads_module
 from dartboard.api.multipart import safe_name, unique_name
 from dartboard.ingest import pdf
+from tests.api.core_app import LEAVE, PAY, upsert
 from tests.api.pages_app import BASE, finished, keys_of, running
 from tests.api.small_app import until
 from tests.ingest.files import pdf_of
+from tests.waiting import PATIENCE
 
 UPLOAD = f"{BASE}/collections/notes/files"
 
@@ -293,6 +295,32 @@ def test_cancelling_ends_a_long_file_between_two_pages(client, monkeypatch):
     assert finished(client, long)["state"] == "cancelled"
     assert finished(client, after)["state"] == "done"
     assert (len(read), sources(client)) == (1, ["after.txt"])
+
+
+def test_a_slow_upload_stops_no_other_write(client, monkeypatch):
+    began, go = threading.Event(), threading.Event()
+    whole = pdf._Pages._page_text
+
+    def slow(self, page):
+        began.set()
+        assert go.wait(PATIENCE)
+        return whole(self, page)
+
+    monkeypatch.setattr(pdf._Pages, "_page_text", slow)
+    given = parts(("first.txt", b"some words"), ("slow.pdf", pdf_of("a page that takes long")))
+    job = client.post(UPLOAD, files=given).json()
+    try:
+        assert began.wait(PATIENCE)
+        assert client.put(f"{BASE}/collections/other").status_code == 201
+        for name in ("notes", "other"):
+            assert upsert(client, name, {"id": "leave", "text": LEAVE}).json()["accepted"] == 1
+            assert client.delete(f"{BASE}/collections/{name}/documents/leave").json() == {"deleted": 1}
+            assert upsert(client, name, {"id": "pay", "text": PAY}).json()["accepted"] == 1
+        assert client.get(f"{BASE}/jobs/{job['job_id']}").json()["state"] == "running"
+    finally:
+        go.set()
+    assert finished(client, job)["result"]["indexed"] == 2
+    assert sources(client) == ["first.txt", "pay", "slow.pdf"]
 
 
 def test_what_a_crash_left_behind_goes_after_a_day(client, tmp_path):
