@@ -8,7 +8,7 @@ collection share, and moved on from state to state.
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn, TypeVar
@@ -19,10 +19,12 @@ from dartboard.errors import StoreFormatError
 from dartboard.lexical import Analyzer, BM25Index, InvertedIndex
 from dartboard.lexical.term_table import TermTable
 from dartboard.stores.arrays import (
+    BLOCK,
     Rows,
     SparseArray,
     TextArray,
     VectorArray,
+    longest_of,
     positions_of,
     unfit_arrays,
 )
@@ -127,11 +129,14 @@ class ArrayView(BaseCollection, ABC):
 
     @abstractmethod
     def vectors_after(self, row: int, field: str | None) -> tuple[Rows, FloatArray]:
-        """The rows above this one that have the vector, sorted, and their vectors ``(m, d)`` float32."""
+        """The rows above this one that have the vector, sorted, and their vectors.
+
+        The matrix is ``(m, d)`` float32, and the caller may change it.
+        """
 
     @abstractmethod
-    def texts_after(self, row: int) -> tuple[Rows, list[str]]:
-        """The rows above this one, sorted, and their texts."""
+    def texts_after(self, row: int) -> tuple[Rows, Iterable[str]]:
+        """The rows above this one, sorted, and their texts, to be read once."""
 
     @abstractmethod
     def sparse_after(self, row: int, field: str) -> tuple[Rows, list[tuple[Any, Any]]]:
@@ -226,11 +231,17 @@ class ArrayView(BaseCollection, ABC):
 
         def read(after: int) -> tuple[Rows, FloatArray, float]:
             rows, matrix = self.vectors_after(after, field)
-            if not np.isfinite(matrix).all():
-                raise StoreFormatError(f"a vector of collection {self.name!r} is damaged: index again")
-            if self.manifest.vector_field(field).metric == "cosine":
-                return rows, unit_rows(matrix), 1.0
-            return rows, matrix, float(np.linalg.norm(matrix.astype(np.float64), axis=1).max(initial=0.0))
+            cosine = self.manifest.vector_field(field).metric == "cosine"
+            longest = 1.0 if cosine else 0.0
+            for start in range(0, len(matrix), BLOCK):  # a copy in float64 would take twice the memory
+                part = matrix[start : start + BLOCK]
+                if not np.isfinite(part).all():
+                    raise StoreFormatError(f"a vector of collection {self.name!r} is damaged: index again")
+                if cosine:
+                    part[:] = unit_rows(part)
+                else:
+                    longest = max(longest, longest_of(part))
+            return rows, matrix, longest
 
         def moved(array: VectorArray) -> VectorArray:
             rows, matrix, longest = read(_last(array.rows))

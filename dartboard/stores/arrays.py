@@ -13,6 +13,7 @@ Kermarrec and Le Scouarnec, 2015): 2 dimensions share a code, a search scans all
 scored again from their vectors. FAISS does not validate files, so none is read or written.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from threading import Lock
@@ -35,7 +36,8 @@ EXACT_UP_TO = 20_000
 CODES_FROM = 8
 """The search that builds the codes: a command asks once or twice, a service for ever."""
 _TRAINING_ROWS = 10_000
-_BLOCK = 8192
+BLOCK = 8192
+"""Rows of a matrix that are worked on at a time."""
 _LEAST_CHANGES, _CHANGED_SHARE = 1000, 10
 
 
@@ -55,6 +57,12 @@ def unfit_arrays() -> StoreFormatError:
 def rounding_slack(dimension: int, query: FloatArray, longest: float) -> float:
     """Largest error of the order of two float32 products over ``dimension`` numbers."""
     return 2.0 * dimension * 2.0**-24 * float(np.linalg.norm(query.astype(np.float64))) * longest
+
+
+def longest_of(matrix: Floats) -> float:
+    """The largest length of a row, worked out in blocks."""
+    parts = (matrix[start : start + BLOCK].astype(np.float64) for start in range(0, len(matrix), BLOCK))
+    return max((float(np.linalg.norm(part, axis=1).max()) for part in parts), default=0.0)
 
 
 def near_the_best(scores: FloatArray, k: int, slack: float) -> IntArray:
@@ -235,8 +243,8 @@ def _built(matrix: Floats) -> Any:
     faiss.omp_set_num_threads(1)
     try:
         index.train(_padded(matrix[:: max(1, len(matrix) // _TRAINING_ROWS)], index.d))
-        for start in range(0, len(matrix), _BLOCK):
-            index.add(_padded(matrix[start : start + _BLOCK], index.d))
+        for start in range(0, len(matrix), BLOCK):
+            index.add(_padded(matrix[start : start + BLOCK], index.d))
     finally:
         faiss.omp_set_num_threads(before)
     return index
@@ -274,7 +282,7 @@ class TextArray:
     rows: Rows
     index: BM25Index
 
-    def followed_by(self, new_rows: Rows, texts: list[str], current: Rows) -> "TextArray":
+    def followed_by(self, new_rows: Rows, texts: Iterable[str], current: Rows) -> "TextArray":
         """The words at a later state, whose rows are ``current``."""
         rows = np.concatenate([self.rows, new_rows])
         alive = None if rows.size == current.size else mask_of(rows, current)

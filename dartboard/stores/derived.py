@@ -33,6 +33,7 @@ from dartboard.stores.arrays import (
     SparseArray,
     TextArray,
     VectorArray,
+    longest_of,
     positions_of,
     too_much_changed,
 )
@@ -197,9 +198,7 @@ def _loaded(reader: _Reader, key: Any, manifest: Manifest) -> Any:
         case "vectors", field:
             described = manifest.vector_field(field)
             matrix = reader.read("matrix", "f4", rows.size, described.dimension)
-            longest = 1.0
-            if described.metric == "dot":
-                longest = float(np.linalg.norm(matrix.astype(np.float64), axis=1).max(initial=0.0))
+            longest = longest_of(matrix) if described.metric == "dot" else 1.0
             return VectorArray.of(rows, matrix, longest)
         case "sparse", _:
             terms = reader.read("list-terms", "i4", None)

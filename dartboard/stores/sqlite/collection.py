@@ -5,7 +5,7 @@
 import json
 import sqlite3
 from collections.abc import Collection as Collection_
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -149,33 +149,40 @@ class SqliteView(ArrayView):
     # "+collection" below keeps SQLite from reading an index of all rows instead of the last few.
 
     def vectors_after(self, row: int, field: str | None) -> tuple[Rows, FloatArray]:
-        """The rows above this one that have the vector, and their vectors."""
+        """The rows above this one that have the vector, and their vectors, read one by one into a matrix."""
         if field is None:
-            joined, data = "contents", "embedding"
+            joined, data, condition = "contents", "embedding", ""
         else:
-            joined, data = "fields", "data"
-        found = self._all(
-            f"SELECT row, {data} FROM records JOIN {joined} USING (row) "
-            "WHERE +collection = :key AND row > :row "
-            f"{'' if field is None else 'AND kind = :kind AND name = :field '}ORDER BY row",
-            row=row,
-            kind="vector",
-            field=field,
+            joined, data, condition = "fields", "data", "AND kind = 'vector' AND name = :field "
+        found = (
+            f"FROM records JOIN {joined} USING (row) WHERE +collection = :key AND row > :row {condition}"
+            "ORDER BY row"
         )
+        given = {"key": self._key, "row": row, "field": field}
         dimension = self.manifest.vector_field(field).dimension
-        if any(not isinstance(vector, bytes) or len(vector) != 4 * dimension for _, vector in found):
-            raise _damaged(f"a vector of collection {self.name!r}")
-        matrix = np.frombuffer(b"".join(vector for _, vector in found), "<f4")
-        return _as_rows(found), matrix.reshape(len(found), dimension)
+        with ending_in_time(self._connection):
+            rows = _as_rows(self._connection.execute(f"SELECT row {found}", given).fetchall())
+            matrix = np.empty((len(rows), dimension), np.float32)
+            vectors = self._connection.execute(f"SELECT {data} {found}", given)
+            for number, (vector,) in enumerate(vectors):
+                if not isinstance(vector, bytes) or len(vector) != 4 * dimension:
+                    raise _damaged(f"a vector of collection {self.name!r}")
+                matrix[number] = np.frombuffer(vector, "<f4")
+        return rows, matrix
 
-    def texts_after(self, row: int) -> tuple[Rows, list[str]]:
-        """The rows above this one, and their texts."""
-        found = self._all(
-            "SELECT row, text FROM records JOIN contents USING (row) "
-            "WHERE +collection = :key AND row > :row ORDER BY row",
-            row=row,
-        )
-        return _as_rows(found), [text for _, text in found]
+    def texts_after(self, row: int) -> tuple[Rows, Iterable[str]]:
+        """The rows above this one, and their texts, which are read one by one."""
+        found = "FROM records JOIN contents USING (row) WHERE +collection = :key AND row > :row ORDER BY row"
+        given = {"key": self._key, "row": row}
+        with ending_in_time(self._connection):
+            rows = _as_rows(self._connection.execute(f"SELECT row {found}", given).fetchall())
+
+        def texts() -> Iterator[str]:
+            with ending_in_time(self._connection):
+                for (text,) in self._connection.execute(f"SELECT text {found}", given):
+                    yield text
+
+        return rows, texts()
 
     def sparse_after(self, row: int, field: str) -> tuple[Rows, list[tuple[Any, Any]]]:
         """The rows above this one that have the sparse vector, and its terms and weights."""
