@@ -160,6 +160,7 @@ class _Pages:
         before, held = self._length, self._held
         try:
             check()
+            self._check_work()
             self._hold(form)
             self._check_fonts(form)
             text = extract(form, *options, **named)
@@ -191,7 +192,13 @@ class _Pages:
         size = len(self._data(content))
         self._held += size
         self._worked += size + _DRAWN
-        if self._held > _MOST_CONTENT or self._length > self._most or self._worked > _MOST_WORK:
+        if self._held > _MOST_CONTENT or self._length > self._most:
+            raise _limit_reached()
+        self._check_work()
+
+    def _check_work(self) -> None:
+        """Raise if the file has had its share, before anything more is decoded."""
+        if self._worked > _MOST_WORK:
             raise _limit_reached()
 
     def _check_fonts(self, page_or_form: Any) -> None:
@@ -200,7 +207,8 @@ class _Pages:
         for name in fonts if isinstance(fonts, dict) else ():
             data = self._data(_entry(_entry(fonts, name), "/ToUnicode"))
             self._worked += len(data)
-            if self._worked > _MOST_WORK or _LONG_LIGATURE.search(data):
+            self._check_work()
+            if _LONG_LIGATURE.search(data):
                 raise _limit_reached()
 
 

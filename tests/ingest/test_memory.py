@@ -164,6 +164,19 @@ def test_pdf_form_that_is_drawn_again_and_again():
     assert len(read_one(data, "a.pdf").text) > 400_000
 
 
+def test_pdf_form_is_not_unpacked_after_the_limit(monkeypatch):
+    """A form that is too large for its page, drawn thousands of times: minutes of unpacking."""
+    unpacked = []
+    whole = pdf_reader._Pages._data
+    monkeypatch.setattr(pdf_reader, "_MOST_CONTENT", 20_000)
+    monkeypatch.setattr(pdf_reader, "_MOST_WORK", 100_000)
+    monkeypatch.setattr(
+        pdf_reader._Pages, "_data", lambda self, one: unpacked.append(one) or whole(self, one)
+    )
+    left_out(hostile.pdf_form_text(size=30_000, times=500), "a.pdf", "from page 1 on")
+    assert len(unpacked) < 20
+
+
 def test_pdf_forms_within_forms(monkeypatch):
     """Each holds its operators until those within it are done."""
     monkeypatch.setattr(pdf_reader, "_MOST_CONTENT", 4000)
