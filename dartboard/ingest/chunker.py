@@ -274,7 +274,8 @@ class _Cutter:
             return
         later = self._bounded(context + stretch.first.own) or context
         room = self._size - max(map(self._count, (context, later))) if later else self._size
-        for at, cut in enumerate(self._pack(self._block_units(start, end, room), room)):
+        share = -(-stretch.tokens // -(-stretch.tokens // room))  # even, so that no piece is a remainder
+        for at, cut in enumerate(self._pack(self._block_units(start, end, room), room, share)):
             yield cut._replace(section=title, context=(later if at else context) + cut.context)
 
     def _block_units(self, start: int, end: int, room: int) -> Iterator[_Unit]:
@@ -381,9 +382,10 @@ class _Cutter:
                 middle = (start + end) // 2
                 pending += [(middle, end), (start, middle)]
 
-    def _pack(self, parts: Iterable[_Unit], size: int) -> Iterator[_Cut]:
+    def _pack(self, parts: Iterable[_Unit], size: int, share: int | None = None) -> Iterator[_Cut]:
         """Join as many whole units as fit; each piece repeats up to ``overlap`` tokens of the one before.
 
+        A piece ends early once it has ``share`` tokens that no piece before it has.
         A last piece of fewer than ``smallest`` tokens repeats more, so that no remainder stands alone.
         Holds only the units of two pieces in memory; units without tokens count as one token.
         """
@@ -393,11 +395,12 @@ class _Cutter:
         before: list[_Unit] = []  # the units of the previous piece that are not in the window
         overlap = min(self._overlap, size - 1)
         while True:
-            last = tokens = 0
+            last = tokens = new = 0
             while last < len(window) or _read_one(rest, window):
-                if last and (tokens + window[last].tokens > size or last >= size):
+                if last and (tokens + window[last].tokens > size or last >= size or new >= (share or size)):
                     break
                 tokens += window[last].tokens
+                new += window[last].tokens if last >= done else 0
                 last += 1
             else:
                 if done == len(window):

@@ -391,3 +391,11 @@ def test_estimate():
     assert estimate_tokens("internationalisation") == 3
     assert estimate_tokens("東京都 get_id") == 6
     assert estimate_tokens("") == 0
+
+
+def test_the_parts_of_a_section_are_about_equally_long():
+    """One with 300 words in pieces of 256 is no piece of 256 and a remainder."""
+    text = "# Limits\n\n" + "\n\n".join(f"Limit {at} of the service is this one." for at in range(37))
+    document = read_one(text, "limits.md")
+    pieces = chunk(document, ChunkingConfig(overlap=0), count_tokens=lambda part: len(part.split()))
+    assert [len(piece.text.split()) for piece in pieces] == [154, 144]
