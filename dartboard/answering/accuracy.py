@@ -32,7 +32,7 @@ from dartboard.llm.parallel import run
 from dartboard.llm.prompts import Prompt
 from dartboard.llm.reply_parser import without_thoughts
 from dartboard.llm.usage import Usage
-from dartboard.mining.cases import Case
+from dartboard.mining.cases import Case, labelled_case
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges.answer_judge import facets_of
 from dartboard.mining.judges.words import first_sentence
@@ -48,7 +48,7 @@ def cases_of(dataset: Dataset) -> dict[str, Case]:
     answers = dataset.metadata.get("answers", {})
     parts = dataset.metadata.get("answer_parts", {})
     cases = {
-        query_id: Case(
+        query_id: labelled_case(
             id=query_id,
             question=text,
             answers=tuple(one for one in answers.get(query_id, ()) if one.strip()),

@@ -42,13 +42,18 @@ class CallLimits:
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100:
-            raise ConfigError(f"concurrency must be from 1 to 100, got {self.concurrency}")
+            raise ConfigError(
+                f"concurrency must be from 1 to 100, got {self.concurrency}", field="concurrency"
+            )
         if self.requests_per_minute is not None and not 0 < self.requests_per_minute < float("inf"):
             raise ConfigError(
-                f"requests_per_minute must be a positive number or None, got {self.requests_per_minute}"
+                f"requests_per_minute must be a positive number or None, got {self.requests_per_minute}",
+                field="requests_per_minute",
             )
         if self.budget_tokens is not None and self.budget_tokens < 0:
-            raise ConfigError(f"budget_tokens must be >= 0 or None, got {self.budget_tokens}")
+            raise ConfigError(
+                f"budget_tokens must be >= 0 or None, got {self.budget_tokens}", field="budget_tokens"
+            )
 
     @property
     def most_in_a_row(self) -> int:

@@ -136,9 +136,13 @@ class Chat(ABC):
         patience: Patience = PATIENCE,
     ) -> None:
         if not model.strip():
-            raise ConfigError("model must be the name that the endpoint knows the model by, got ''")
+            raise ConfigError(
+                "model must be the name that the endpoint knows the model by, got ''", field="model"
+            )
         if max_output_tokens < 1:
-            raise ConfigError(f"max_output_tokens must be >= 1, got {max_output_tokens}")
+            raise ConfigError(
+                f"max_output_tokens must be >= 1, got {max_output_tokens}", field="max_output_tokens"
+            )
         self.model = model
         self.max_output_tokens = max_output_tokens
         self.endpoint = ChatEndpoint(base_url, headers=headers, secret=secret, patience=patience)

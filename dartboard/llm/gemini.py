@@ -39,7 +39,9 @@ class GeminiChat(Chat):
     ) -> None:
         key = checked_key(api_key, "GEMINI_API_KEY")
         if key is None and need_key:
-            raise ConfigError("a Gemini model needs a key: give api_key or set GEMINI_API_KEY")
+            raise ConfigError(
+                "a Gemini model needs a key: give api_key or set GEMINI_API_KEY", field="api_key"
+            )
         headers = {"x-goog-api-key": key} if key else {}
         super().__init__(model, base_url, headers=headers, secret=key, **options)
 

@@ -110,7 +110,9 @@ class Journal:
             if not answer.trouble:
                 self._answers[key] = answer
         if lines and not readable:
-            raise DatasetError(f"{self.path} is not a journal: name another file, or a new one")
+            raise DatasetError(
+                f"{self.path} is not a journal: name another file, or a new one", field="journal"
+            )
         if torn:  # what is written next begins a line of its own
             self._write(b"\n")
 
@@ -176,4 +178,6 @@ class JournaledChat:
 def check_unused(path: Path) -> None:
     """Refuse to begin a journal where there is one."""
     if path.is_file() and path.stat().st_size:
-        raise ConfigError(f"{path} exists: resume it (resume=True, --resume) or name another journal")
+        raise ConfigError(
+            f"{path} exists: resume it (resume=True, --resume) or name another journal", field="journal"
+        )

@@ -32,11 +32,13 @@ def chat_model(name: EndpointName | str, *, need_key: bool = True, **options: Un
     """
     named = endpoint_name(name) if isinstance(name, str) else name
     if named is None:
-        raise ConfigError(f"unknown language model {name!r}: use {FORMS}")
+        raise ConfigError(f"unknown language model {name!r}: use {FORMS}", field="llm")
     variable = f"{named.kind.upper()}_API_KEY"
     wants_key = named.kind == "gemini" or not named.given_url  # servers of one's own often want none
     if need_key and wants_key and checked_key(None, variable) is None:
-        raise ConfigError(f"{named.kind}:{named.model} needs a key: set the variable {variable}")
+        raise ConfigError(
+            f"{named.kind}:{named.model} needs a key: set the variable {variable}", field="api_key"
+        )
     if named.kind == "gemini":
         return GeminiChat(named.model, base_url=named.base_url, need_key=need_key, **options)
     return OpenAIChat(named.model, named.base_url, **options)

@@ -32,9 +32,11 @@ _EQUAL = 1e-12
 def wilson(errors: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
     """The interval of a rate; the whole of [0, 1] where nothing was tried."""
     if not 0 < level < 1:
-        raise ConfigError(f"level must be between 0 and 1, got {level}")
+        raise ConfigError(f"level must be between 0 and 1, got {level}", field="level")
     if not 0 <= errors <= trials:
-        raise InvalidInputError(f"errors must be between 0 and the {trials} trials, got {errors}")
+        raise InvalidInputError(
+            f"errors must be between 0 and the {trials} trials, got {errors}", field="errors"
+        )
     if trials == 0:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -63,9 +65,11 @@ def agree(
 ) -> Agreement:
     """Kappa with its interval; resamples in which it is undefined are left out."""
     if groups is not None and len(groups) != len(first):
-        raise InvalidInputError(f"{len(groups)} groups for {len(first)} verdicts: need one each")
+        raise InvalidInputError(
+            f"{len(groups)} groups for {len(first)} verdicts: need one each", field="groups"
+        )
     if resamples < 1:
-        raise ConfigError(f"resamples must be >= 1, got {resamples}")
+        raise ConfigError(f"resamples must be >= 1, got {resamples}", field="resamples")
     tables = _tables(first, second, range(len(first)) if groups is None else groups, LABELS)
     whole = tables.sum(axis=0)
     observed = float(np.trace(whole) / max(1, len(first)))
@@ -102,7 +106,8 @@ def _tables(
     place = {label: at for at, label in enumerate(order)}
     if unknown := {*first, *second} - place.keys():
         raise InvalidInputError(
-            f"unknown label {min(map(str, unknown))!r}: one of {', '.join(map(str, order))}"
+            f"unknown label {min(map(str, unknown))!r}: one of {', '.join(map(str, order))}",
+            field="labels",
         )
     rows = {group: at for at, group in enumerate(dict.fromkeys(groups))}
     counts = np.zeros((len(rows), len(order), len(order)))

@@ -83,7 +83,7 @@ def extract(
     """
     chosen, listed = settings or PoolSettings(), list(cases)
     if repeated := {case.id for case in listed if sum(one.id == case.id for one in listed) > 1}:
-        raise DatasetError(f"{path}: case {min(repeated)!r} occurs twice")
+        raise DatasetError(f"{path}: case {min(repeated)!r} occurs twice", field="id")
     pools: list[ContextPool] = []
     for case in listed:
         pools.append(build_pool(with_imports(case, corpus), corpus, chosen))

@@ -1,13 +1,14 @@
 """A case: a question from a benchmark, and what is known of its answer before any judge is asked."""
 
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 from dartboard.datasets.mined import STRICT
 from dartboard.datasets.safe_yaml import Identifier, Text, Words
+from dartboard.errors import DatasetError
 
 Kind = Literal["api_question", "fix_error", "multiple_choice", "question"]
 
@@ -51,3 +52,19 @@ class Case:
     solution: Words | None = None
     check: Check | None = None
     place: str = ""
+
+
+def labelled_case(**values: Any) -> Case:
+    """A case made of a data set of other people.
+
+    Raises:
+        DatasetError: an id, a question or an answer that no case can have.
+    """
+    try:
+        return Case(**values)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = str(wrong["loc"][0])
+        what = wrong["msg"].removeprefix("Value error, ")
+        place = values.get("place") or "the data set"
+        raise DatasetError(f"{place}: {name} of a query: {what}", field=name) from error

@@ -73,7 +73,7 @@ class PoolSettings:
     def __post_init__(self) -> None:
         for name in ("random_negatives", "hard_negatives", "neighbours"):
             if (number := getattr(self, name)) < 0:
-                raise ConfigError(f"{name} must be >= 0, got {number}")
+                raise ConfigError(f"{name} must be >= 0, got {number}", field=name)
 
 
 def build_pool(case: Case, corpus: Corpus, settings: PoolSettings | None = None) -> ContextPool:
@@ -108,7 +108,8 @@ def find_targets(case: Case, corpus: Corpus) -> list[Document]:
         if document is None:
             raise DatasetError(
                 f"{case.place or 'a case'}: target {name!r} of {case.id!r} is not in {corpus.name}; "
-                f"{near_names(name, corpus)}"
+                f"{near_names(name, corpus)}",
+                field="targets",
             )
         documents.setdefault(document.fqn, document)
     return list(documents.values())

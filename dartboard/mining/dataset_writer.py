@@ -93,6 +93,7 @@ def check_folder(folder: Path) -> None:
         raise ConfigError(
             f"{folder} already holds {' and '.join(taken)}, which dartboard mine did not write and would "
             "overwrite: name another folder, or a new one",
+            field="out",
         )
 
 

@@ -33,11 +33,16 @@ def imports_kernel(case: Case, corpus: Corpus) -> tuple[str, ...]:
         DatasetError: the case has no solution, or it is not Python.
     """
     if case.solution is None:
-        raise DatasetError(f"{case.place or 'a case'}: {case.id!r} has no solution file to read imports from")
+        raise DatasetError(
+            f"{case.place or 'a case'}: {case.id!r} has no solution file to read imports from",
+            field="solution",
+        )
     try:
         return imports_of(case.solution, corpus)
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise DatasetError(f"{case.place or case.id}: the solution is not Python: {error}") from error
+        raise DatasetError(
+            f"{case.place or case.id}: the solution is not Python: {error}", field="solution"
+        ) from error
 
 
 def imports_of(source: str, corpus: Corpus) -> tuple[str, ...]:

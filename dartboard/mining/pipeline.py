@@ -123,7 +123,9 @@ def mine(
     """
     chosen = settings or MiningSettings()
     if chosen.kernels and corpus is None:
-        raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
+        raise ConfigError(
+            "kernels are searched for in the corpus: give it, or leave kernels out", field="corpus"
+        )
     limiter = CallLimiter(limits, spent=journal.usage if journal is not None else None)
     asked, agent = journaled(judge, journal), _journaled_agent(agent, journal)
 

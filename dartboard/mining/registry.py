@@ -30,7 +30,7 @@ from dartboard.datasets.records import Place
 from dartboard.datasets.safe_yaml import Identifier, Text, read_yaml
 from dartboard.datasets.text_dataset import TextDataset, unique
 from dartboard.errors import DatasetError
-from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check, Kind, Seconds
+from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check, Kind, Seconds, labelled_case
 from dartboard.mining.corpora.memory_corpus import read_dataset
 
 NAMES = ("registry.yaml", "registry.yml", "registry.json")
@@ -115,7 +115,9 @@ def load_cases(path: Path | str) -> list[Case]:
         found.append(_case(entry, file, lines.of("cases", number), "question", ""))
     for case in found:
         if case.id in cases:
-            raise DatasetError(f"{case.place}: id {case.id!r} occurs twice, first at {cases[case.id].place}")
+            raise DatasetError(
+                f"{case.place}: id {case.id!r} occurs twice, first at {cases[case.id].place}", field="id"
+            )
         cases[case.id] = case
     if not cases:
         raise Place(file, 1).error("there are no cases: give 'benchmarks', 'cases' or both")
@@ -132,7 +134,7 @@ def labelled_cases(
     """
     asked = [(query_id, text) for query_id, text in data.queries.items() if text.strip()]
     return [
-        Case(
+        labelled_case(
             id=f"{prefix}:{query_id}" if prefix else query_id,
             question=text,
             targets=_targets(data, query_id),
@@ -316,11 +318,13 @@ def _registry_file(path: Path) -> Path:
     if path.is_file():
         return path
     if not path.exists():
-        raise DatasetError(f"there is no {path}: name a registry (YAML or JSON) or a folder that has one")
+        raise DatasetError(
+            f"there is no {path}: name a registry (YAML or JSON) or a folder that has one", field="registry"
+        )
     found = [path / name for name in NAMES if (path / name).is_file()]
     if len(found) != 1:
         problem = "no registry" if not found else f"several registries ({', '.join(f.name for f in found)})"
-        raise DatasetError(f"{path} has {problem}: expected one of {', '.join(NAMES)}")
+        raise DatasetError(f"{path} has {problem}: expected one of {', '.join(NAMES)}", field="registry")
     return found[0]
 
 

@@ -89,6 +89,16 @@ def test_every_kind_of_benchmark(folder):
     assert (labelled.id, labelled.targets) == ("mini:q1", ("d1",))
 
 
+def test_an_id_of_a_data_set_that_no_file_of_ours_can_hold_is_an_error_of_the_data_set(folder):
+    put(folder, "registry.yaml", ALL)
+    row = json.dumps({"_id": "q\u0085one", "text": "Who lifts?"})
+    put(folder, "mini/queries.jsonl", row + "\n")
+    put(folder, "mini/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\u0085one\td1\t1\n")
+    with pytest.raises(DatasetError) as caught:
+        load_cases(folder)
+    assert caught.value.field == "id" and "U+0085" in str(caught.value)
+
+
 def test_json_is_as_good(folder):
     cases = [{"id": "a", "question": "Who \ud83d\ude00?", "target": "x"}]
     (case,) = load_cases(put(folder, "registry.json", json.dumps({"cases": cases})))

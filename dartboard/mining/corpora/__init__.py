@@ -30,7 +30,7 @@ def open_corpus(spec: str, *, model: EmbeddingModel | None = None) -> Corpus:
     """
     kind, colon, rest = spec.strip().partition(":")
     if not colon or not rest.strip():
-        raise ConfigError(f"cannot tell which corpus {spec!r} is: write {FORMS}")
+        raise ConfigError(f"cannot tell which corpus {spec!r} is: write {FORMS}", field="corpus")
     match kind:
         case "package":
             from dartboard.mining.corpora.package_corpus import PackageCorpus
@@ -50,4 +50,4 @@ def open_corpus(spec: str, *, model: EmbeddingModel | None = None) -> Corpus:
             from dartboard.mining.corpora.memory_corpus import LabelledCorpus
 
             return LabelledCorpus(rest, model=model)
-    raise ConfigError(f"unknown kind of corpus {kind!r}: write {FORMS}")
+    raise ConfigError(f"unknown kind of corpus {kind!r}: write {FORMS}", field="corpus")

@@ -151,9 +151,9 @@ def fingerprint_of(documents: Iterable[Document]) -> str:
 def check_search(query: str, k: int) -> None:
     """A question that can be searched for, and a number that can be found."""
     if not query.strip():
-        raise InvalidInputError("query is empty: ask something")
+        raise InvalidInputError("query is empty: ask something", field="query")
     if k < 1:
-        raise InvalidInputError(f"k must be >= 1, got {k}")
+        raise InvalidInputError(f"k must be >= 1, got {k}", field="k")
 
 
 def _repeated(documents: list[Document]) -> str:
@@ -178,7 +178,7 @@ class FolderCorpus(MemoryCorpus):
     ) -> None:
         folder = Path(path)
         if not folder.exists():
-            raise DatasetError(f"there is no folder {folder}")
+            raise DatasetError(f"there is no folder {folder}", field="corpus")
         self.problems: list[Problem] = []
         documents: list[Document] = []
         for found in read_path(folder):
@@ -187,7 +187,9 @@ class FolderCorpus(MemoryCorpus):
             else:
                 documents.extend(_pieces(found, chunking or ChunkingConfig()))
         if not documents:
-            raise DatasetError(f"{folder} holds no document that can be read ({len(self.problems)} problems)")
+            raise DatasetError(
+                f"{folder} holds no document that can be read ({len(self.problems)} problems)", field="corpus"
+            )
         super().__init__(folder.resolve().name, documents, model=model)
 
 
@@ -224,5 +226,6 @@ def read_dataset(name: str, *, split: str | None = None) -> TextDataset:
         return entry.load(split)
     raise DatasetError(
         f"{path} is no data set of a known format: expected a BEIR folder (corpus.jsonl, queries.jsonl, "
-        "qrels/test.tsv), a retrieval_dataset.yaml, or a file of RGB"
+        "qrels/test.tsv), a retrieval_dataset.yaml, or a file of RGB",
+        field="corpus",
     )

@@ -193,7 +193,9 @@ def load_package(name: str, folder: str | Path | None = None) -> "griffe.Module"
         raise MissingExtraError("griffe", "eval", "A Python package as a corpus") from error
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
-        raise DatasetError(f"{name!r} is no name of a Python package: write it with dots, as in an import")
+        raise DatasetError(
+            f"{name!r} is no name of a Python package: write it with dots, as in an import", field="corpus"
+        )
     places: list[Path] | None = None
     if folder is not None:
         given = Path(folder)
@@ -207,10 +209,13 @@ def load_package(name: str, folder: str | Path | None = None) -> "griffe.Module"
         where = "here: install it (without its dependencies is enough)" if folder is None else f"in {folder}"
         raise DatasetError(
             f"there is no Python package {name!r} that can be read {where}, or name the folder that holds "
-            f"it: package:{name}@FOLDER"
+            f"it: package:{name}@FOLDER",
+            field="corpus",
         ) from error
     if not isinstance(loaded, griffe.Module) or isinstance(loaded.filepath, list):
-        raise DatasetError(f"{name!r} is a namespace without Python code of its own: name a package in it")
+        raise DatasetError(
+            f"{name!r} is a namespace without Python code of its own: name a package in it", field="corpus"
+        )
     return loaded
 
 

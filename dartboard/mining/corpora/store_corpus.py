@@ -30,12 +30,15 @@ class StoreCorpus:
         self, url: str, collection: str | None = None, *, model: EmbeddingModel | None = None
     ) -> None:
         if "://" not in url and not Path(url).exists():
-            raise StoreError(f"there is no store {url!r}: make one with dartboard index PATH --store {url}")
+            raise StoreError(
+                f"there is no store {url!r}: make one with dartboard index PATH --store {url}", field="corpus"
+            )
         name = collection or DEFAULT_COLLECTION
         self._engine = Engine.open(url, read_only=True, collection=name, model=model)
         if self._engine.collection.count() == 0:
             raise CollectionError(
-                f"collection {name!r} of {without_password(url)} is empty: index something first"
+                f"collection {name!r} of {without_password(url)} is empty: index something first",
+                field="corpus",
             )
         self._name = f"{without_password(url)}#{name}"
 

@@ -110,7 +110,7 @@ def run_check(check: Check, candidate: str) -> str:
         for name, text in {**check.files, check.candidate: candidate}.items():
             path = PurePosixPath(name)
             if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in name:
-                raise DatasetError(f"a check's files must stay in its folder, got {name!r}")
+                raise DatasetError(f"a check's files must stay in its folder, got {name!r}", field="files")
             file = Path(folder, *path.parts)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -136,7 +136,9 @@ def run_check(check: Check, candidate: str) -> str:
         except subprocess.TimeoutExpired:
             return "out of time"
         except OSError as error:
-            raise DatasetError(f"a check cannot be started: {check.command[0]}: {error.strerror}") from error
+            raise DatasetError(
+                f"a check cannot be started: {check.command[0]}: {error.strerror}", field="command"
+            ) from error
         if ended.returncode == 0:
             return ""
         output.seek(max(0, output.tell() - _MOST_OUTPUT))

@@ -29,7 +29,7 @@ class EnsembleJudge:
 
     def __init__(self, judges: Sequence[Judge]) -> None:
         if len(judges) < 2:
-            raise ConfigError(f"an ensemble needs at least 2 judges, got {len(judges)}")
+            raise ConfigError(f"an ensemble needs at least 2 judges, got {len(judges)}", field="judges")
         self.judges = tuple(judges)
 
     @property

@@ -48,7 +48,9 @@ class PartialSolution:
         try:
             tree = ast.parse(case.solution)
         except (SyntaxError, ValueError) as error:
-            raise DatasetError(f"{case.place or case.id}: the solution is not Python: {error}") from error
+            raise DatasetError(
+                f"{case.place or case.id}: the solution is not Python: {error}", field="solution"
+            ) from error
         packages = {package_of(name) for name in (*case.targets, *(one.fqn for one in contexts))}
         cut = _Cut(packages, contexts, self.corpus)
         code = cut.without_unknown(tree)

@@ -21,7 +21,9 @@ UNFENCED = "seed-1"
 def write_prompt(version: str, case: Case, contexts: Sequence[Document]) -> Prompt:
     """The prompt of a version for a question and its contexts; without contexts, its closed-book form."""
     if version not in _WRITERS:
-        raise ConfigError(f"no prompt of version {version!r}: there are {', '.join(VERSIONS)}")
+        raise ConfigError(
+            f"no prompt of version {version!r}: there are {', '.join(VERSIONS)}", field="prompt_version"
+        )
     system, text = _WRITERS[version](case, contexts)
     return Prompt(version=version, system=system, text=text)
 

@@ -68,7 +68,7 @@ def judge_by_name(
         return ChatJudge(chat_model(named, need_key=need_key, **options), prompt_version=prompt_version)
     members = [member.strip() for member in rest.split(",")]
     if any(member.startswith("ensemble") for member in members):
-        raise ConfigError("an ensemble cannot be a member of another one: name its members")
+        raise ConfigError("an ensemble cannot be a member of another one: name its members", field="judge")
     if kind == "ensemble" and all(members):
         return EnsembleJudge([again(member) for member in members])
-    raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
+    raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}", field="judge")

@@ -86,7 +86,7 @@ def agent_kernel(
         ConfigError: ``steps`` is below 1.
     """
     if steps < 1:
-        raise ConfigError(f"steps must be >= 1, got {steps}")
+        raise ConfigError(f"steps must be >= 1, got {steps}", field="steps")
     agent = _Agent(case, corpus, chat)
     for left in range(steps - 1, -1, -1):
         if agent.turn(left):

@@ -132,7 +132,7 @@ def find_kernel(
         ConfigError: a number that cannot work.
     """
     if most_rounds < 0:
-        raise ConfigError(f"most_rounds must be >= 0, got {most_rounds}")
+        raise ConfigError(f"most_rounds must be >= 0, got {most_rounds}", field="most_rounds")
     panel = Panel(case, judge, votes=votes_for(judge, votes), most_calls=most_calls, labels=labels or {})
     return _Finding(case, pool, panel, CandidateSearch(pool, corpus), judge.name).find(most_rounds)
 

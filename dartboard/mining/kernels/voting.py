@@ -55,7 +55,7 @@ class Panel:
     ) -> None:
         for name, value in (("votes", votes), ("most_calls", most_calls)):
             if value < 1:
-                raise ConfigError(f"{name} must be >= 1, got {value}")
+                raise ConfigError(f"{name} must be >= 1, got {value}", field=name)
         self.calls = 0
         self.asked: tuple[tuple[str, ...], ...] = ()
         self._case, self._judge = case, judge
