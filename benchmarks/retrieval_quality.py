@@ -32,9 +32,10 @@ from dartboard.retrievers import (
     ColbertRetriever,
     DenseRetriever,
     HybridRetriever,
+    Ranked,
+    Retriever,
 )
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever
 from dartboard.selection import Dartboard, Limits, Pool, from_embeddings, log_softmax
 from dartboard.stores import Collection, Filter, Manifest, Record
 from dartboard.stores.memory import MemoryCollection, MemoryStore
@@ -108,7 +109,7 @@ class Data:
     def tokens(self) -> KeptTokens:
         return KeptTokens(list(self.corpus.values()))
 
-    def collection(self, retriever: RankingRetriever) -> MemoryCollection:
+    def collection(self, retriever: Retriever) -> MemoryCollection:
         need = retriever.fields()
         manifest = Manifest(
             model=self.model.fingerprint,
@@ -126,13 +127,11 @@ class RememberedColbert(ColbertRetriever):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._ranked: dict[str, Candidates] = {}
+        self._ranked: dict[str, Ranked] = {}
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         if query.text not in self._ranked:
-            self._ranked[query.text] = super().rank(collection, query, POOL, where=where)
+            self._ranked[query.text] = super().rank(view, query, POOL, where=where)
             show("colbert", len(self._ranked))
         return self._ranked[query.text]
 

@@ -579,7 +579,8 @@ def _with_seen_vectors(candidates: Candidates, options: SearchOptions) -> tuple[
     chunks = [
         Chunk.trusted(f"{_SEEN}{at}", "", vector, {}) for at, vector in enumerate(np.asarray(options.seen))
     ]
-    shown = Candidates.from_chunks(chunks, [min(candidates.scores, default=0.0)] * len(chunks))
+    lowest = candidates.scores.min() if len(candidates) else 0.0
+    shown = Candidates.from_chunks(chunks, [lowest] * len(chunks))
     return candidates.followed_by(shown), replace(options, seen=shown.ids)
 
 

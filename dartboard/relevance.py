@@ -19,7 +19,7 @@ import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.descriptions import MINILM, known_description
-from dartboard.retrievers.ranking import cosines
+from dartboard.retrievers.base import cosines
 from dartboard.types import FloatArray
 from dartboard.utils import unit_rows
 

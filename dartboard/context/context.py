@@ -30,7 +30,7 @@ from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection.pool import with_lowest
 from dartboard.selection.select import method_of
 from dartboard.stores import Collection
-from dartboard.types import Chunk, FloatArray, Hit, RetrievalResult
+from dartboard.types import Chunk, FloatArray, RetrievalResult
 
 if TYPE_CHECKING:
     from dartboard.engine import Engine
@@ -171,7 +171,8 @@ class _Builder:
         known = {*found.ids, *self._options.exclude}
         near = read_neighbours(view, picks, self._engine.condition(self._options.where))
         near = [record for record in near if record.id not in known]
-        return Candidates.from_records(near, [Hit(record.id, min(found.scores)) for record in near])
+        lowest = float(found.scores.min()) if len(found) else 0.0
+        return Candidates.from_records(near, [lowest] * len(near))
 
     def _choose(
         self,

@@ -27,10 +27,9 @@ from dartboard.errors import (
     UntrustedModelError,
 )
 from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
-from dartboard.retrievers.base import Fields, Retriever
-from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.base import Fields, Retriever, cosines
+from dartboard.retrievers.candidates import Candidates, Ranked
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import cosines, ranking_of
 from dartboard.retrievers.registry import retriever_by_name
 from dartboard.search_options import TRIAGE, SearchKeywords, SearchOptions, as_filter
 from dartboard.selection.select import method_of
@@ -46,7 +45,7 @@ from dartboard.stores import (
 from dartboard.stores.base import read_snapshot
 from dartboard.stores.checks import check_fields
 from dartboard.stores.urls import is_there, nearest_file
-from dartboard.types import Explanation, FloatArray, Hit, RetrievalResult, check_vector
+from dartboard.types import Explanation, FloatArray, RetrievalResult, check_vector
 
 if TYPE_CHECKING:
     from dartboard.context import Context, Format, Order
@@ -285,7 +284,7 @@ class Engine:
                 question.set_vector(self.model, checked)
         where = self.condition(options.where)
         for question in questions:
-            ranking_of(self.retriever).query_vector(question)  # encoded before a transaction begins
+            self.retriever.query_vector(question)  # encoded before a transaction begins
         with read_snapshot(self.collection) as view:
             self._check_model(self.model, view.manifest)
             yield (view, *self.find(view, questions, options, where))
@@ -364,7 +363,7 @@ class Engine:
         parts, vectors = [], []
         for question in questions:
             wanted, more = options.candidates_each, len(exclude | seen)
-            found = ranking_of(self.retriever).find(view, question, wanted + more, where=where)
+            found = self.retriever.find(view, question, wanted + more, where=where)
             if more:
                 # What was seen keeps its place: it is a probable target, and covered.
                 kept = [at for at, id in enumerate(found.ids) if id not in exclude]
@@ -379,8 +378,8 @@ class Engine:
             missing = [id for id in dict.fromkeys(ids) if id not in found.ids]
             if not missing:
                 continue
-            last = found.scores[-1] if found.scores else 0.0  # selection needs a place in the order for each
-            required = Candidates.from_hits([Hit(id, last) for id in missing]).fetch(view)
+            last = found.scores[-1] if len(found) else 0.0  # selection needs a place in the order for each
+            required = Candidates.fetched(view, Ranked(missing, np.full(len(missing), last)))
             if unknown := set(missing) - set(required.ids):
                 raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check {name}")
             if name == "must_include" or not nothing:
@@ -400,14 +399,12 @@ class Engine:
         """
         if getattr(self.retriever, "ranks_by_distance", False) and method_of(options.method).name != "top_k":
             return None
-        if not found.parts:
-            return np.array(found.scores)
-        return np.array([part.scores_of(found.ids) for part in found.parts])
+        return found.scores if found.by_question is None else found.by_question
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
         condition = self.condition(where)
-        return ranking_of(self.retriever).retrieve(self.collection, query, k, where=condition)
+        return self.retriever.retrieve(self.collection, query, k, where=condition)
 
     def condition(self, where: Filter | str | None) -> Filter | None:
         """A filter from what callers give, once the collection has the fields that it compares."""

@@ -16,8 +16,7 @@ from dartboard.evaluation import metric_formulas
 from dartboard.evaluation.judged_run import JudgedRun
 from dartboard.evaluation.judgements import Judgements
 from dartboard.retrievers.base import Retriever
-from dartboard.retrievers.fusion import normalised
-from dartboard.retrievers.hybrid import ALPHA, DEPTH, HybridRetriever
+from dartboard.retrievers.hybrid import ALPHA, DEPTH, HybridRetriever, normalised
 from dartboard.retrievers.query import Query
 from dartboard.stores import Collection
 

@@ -275,7 +275,7 @@ def explore(
     watch.lap("sweep", sweep)
     found = search.found
     probability = _probability(limits.apply(pool), len(pool))
-    scores, shares = found.scores, [found.shares(chunk.id) for chunk in chunks]
+    scores, shares = found.scores.tolist(), [found.shares(chunk.id) for chunk in chunks]
     return Exploration(
         **search.facts(),
         sigma=_sigma_used(

@@ -43,8 +43,8 @@ from dartboard.embeddings.reader_tokenizer import reader_tokenizer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.models import UnknownModel, as_model, encode_documents
+from dartboard.retrievers.base import cosines
 from dartboard.retrievers.query import check_query
-from dartboard.retrievers.ranking import cosines
 from dartboard.search_options import SearchOptions
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray, RetrievalResult, check_vector

@@ -2,7 +2,7 @@
 
 from dartboard.retrievers.base import Fields, Retriever
 from dartboard.retrievers.bm25 import BM25Retriever
-from dartboard.retrievers.candidates import Candidate, Candidates, Share
+from dartboard.retrievers.candidates import Candidate, Candidates, Ranked, Share
 from dartboard.retrievers.colbert import ColbertRetriever
 from dartboard.retrievers.dense import DenseRetriever
 from dartboard.retrievers.fixed_dimensional import FixedDimensional
@@ -22,6 +22,7 @@ __all__ = [
     "HybridRetriever",
     "MultiVectorRetriever",
     "Part",
+    "Ranked",
     "Retriever",
     "Share",
     "SpladeRetriever",

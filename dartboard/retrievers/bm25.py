@@ -10,9 +10,9 @@ order and scale of their scores differ.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.base import Retriever, one_record
+from dartboard.retrievers.candidates import Ranked
 from dartboard.retrievers.query import Query, check_query
-from dartboard.retrievers.ranking import RankingRetriever, one_record
 from dartboard.stores import Collection, Filter
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ DEEP = 1000
 """How many hits are requested from a store that cannot explain a score."""
 
 
-class BM25Retriever(RankingRetriever):
+class BM25Retriever(Retriever):
     """Retrieval by BM25.
 
     Args:
@@ -34,12 +34,10 @@ class BM25Retriever(RankingRetriever):
     def __init__(self, model: "EmbeddingModel | None" = None, *, name: str = "bm25") -> None:
         super().__init__(name, model)
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """The store's text search; fewer than ``k`` hits means that no other passage shares a word."""
-        hits = collection.search_text(query.text, k, where=where)
-        return Candidates.from_hits(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
+        hits = view.search_text(query.text, k, where=where)
+        return Ranked.of(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The contribution of each term, if the store supports it; otherwise the score alone."""

@@ -20,14 +20,12 @@ import numpy as np
 
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.errors import ConfigError, StoreFormatError
-from dartboard.retrievers.base import Fields
-from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.base import Fields, Retriever, best, one_record
+from dartboard.retrievers.candidates import Ranked
 from dartboard.retrievers.fixed_dimensional import FixedDimensional
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever, best, one_record
 from dartboard.retrievers.token_codes import Bits, Floats, TokenCodec
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.stores.records import FINGERPRINT
 from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ TRIAGES: tuple[Triage, ...] = ("embedding", "pooled", "fde")
 _BYTES_PER_BLOCK = 512 * 1024
 
 
-class ColbertRetriever(RankingRetriever):
+class ColbertRetriever(Retriever):
     """MaxSim over token vectors.
 
     Args:
@@ -116,27 +114,23 @@ class ColbertRetriever(RankingRetriever):
         made = self._tokens.token_vectors([record.text for record in records], batch_size=self._batch_size)
         return [self._filled(record, tokens) for record, tokens in zip(records, made, strict=True)]
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """Triage, then MaxSim on its results."""
-        near = self.near(collection, query, max(self.triage_k, k), where=where)
-        records = collection.get([hit.id for hit in near], blobs=(self.name, FINGERPRINT))
-        scores = self._max_sims(self._asked(query), records)
-        hits = [Hit(record.id, float(score)) for record, score in zip(records, scores, strict=True)]
-        return Candidates.from_records(records, best(hits, k))
+        near = self.near(view, query, max(self.triage_k, k), where=where)
+        records = view.get([hit.id for hit in near], blobs=(self.name,))
+        return best([record.id for record in records], self._max_sims(self._asked(query), records), k)
 
     def near(self, collection: Collection, query: Query, k: int, *, where: Filter | None = None) -> list[Hit]:
         """The results of the triage alone."""
         field = None if self.triage == "embedding" else self._field
         return collection.search_vector(self._triage_vector(query), k, where=where, field=field)
 
-    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray:
-        """MaxSim of any candidates from their codes; a deleted one scores 0."""
-        records = collection.get(candidates.ids, blobs=(self.name,))
+    def scores(self, view: Collection, query: Query, ids: Sequence[str], vectors: FloatArray) -> FloatArray:
+        """MaxSim of any chunks from their codes; a deleted one scores 0."""
+        records = view.get(ids, blobs=(self.name,))
         made = self._max_sims(self._asked(query), records)
         found = dict(zip([record.id for record in records], made.tolist(), strict=True))
-        return np.array([found.get(id, 0.0) for id in candidates.ids], dtype=np.float64)
+        return np.array([found.get(id, 0.0) for id in ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Which passage token each query token matched, with the similarity."""

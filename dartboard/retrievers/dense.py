@@ -6,15 +6,15 @@ E_q and E_p may be one model or, as in DPR, two of the same dimension. The passa
 collection's embeddings, so nothing else is indexed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dartboard.errors import ConfigError
-from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.base import Retriever, cosines, one_record
+from dartboard.retrievers.candidates import Ranked
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever, cosines, one_record
 from dartboard.stores import Collection, Filter
 from dartboard.types import FloatArray
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
 
 
-class DenseRetriever(RankingRetriever):
+class DenseRetriever(Retriever):
     """Retrieval of the nearest embeddings.
 
     Args:
@@ -53,16 +53,14 @@ class DenseRetriever(RankingRetriever):
         super().__init__(name, query_model or model)
         self._exact = exact
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """The nearest embeddings."""
         vector = query.vector(self._model)
-        return Candidates.from_hits(collection.search_vector(vector, k, where=where, exact=self._exact))
+        return Ranked.of(view.search_vector(vector, k, where=where, exact=self._exact))
 
-    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray:
-        """Cosines with the candidates' embeddings."""
-        return cosines(query.vector(self._model), candidates.vectors) if len(candidates) else np.empty(0)
+    def scores(self, view: Collection, query: Query, ids: Sequence[str], vectors: FloatArray) -> FloatArray:
+        """Cosines with the chunks' embeddings."""
+        return cosines(query.vector(self._model), vectors) if len(ids) else np.empty(0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The cosine, and the models whose vectors it compares."""

@@ -3,7 +3,10 @@
     scores:  Σ_m w_m · normalised_m(s_m(p)),  Σ w = 1;   for two members  α · first + (1 - α) · second
     rrf:     Σ_m w_m / (damping + rank_m(p))             (Cormack et al., 2009)
 
-The candidates are the union of the members' best. ``scores`` needs a score from every member for each of
+    minmax:  (s - min) / (max - min)        zscore:  (s - mean) / standard deviation
+
+Equal scores carry no information, so if all are equal each becomes 0. The candidates are the union of the
+members' best. ``scores`` needs a score from every member for each of
 them. A member that can compute it does so: the cosine from the fetched vector, MaxSim from the token codes.
 For a member that only searches (BM25, sparse vectors), a passage outside of its list gets the score of its
 last hit, or 0 if the list contains every passage that shares a term. With ``rrf``, a member adds nothing to a
@@ -17,18 +20,11 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
-from dartboard.retrievers.base import Fields, Retriever
-from dartboard.retrievers.candidates import Candidates
-from dartboard.retrievers.fusion import (
-    check_normalisation,
-    normalised,
-    reciprocal_rank_fusion,
-    weighted_sum,
-)
+from dartboard.retrievers.base import Fields, Retriever, best, one_record
+from dartboard.retrievers.candidates import Ranked
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever, best, one_record, ranking_of
 from dartboard.stores import Collection, Filter, Record
-from dartboard.types import FloatArray, Hit
+from dartboard.types import FloatArray
 
 ALPHA = 0.7
 DAMPING = 60.0
@@ -37,8 +33,11 @@ DEPTH = 100
 Fusion = Literal["scores", "rrf"]
 FUSIONS: tuple[Fusion, ...] = ("scores", "rrf")
 
+Normalisation = Literal["minmax", "zscore", "none"]
+NORMALISATIONS: tuple[Normalisation, ...] = ("minmax", "zscore", "none")
 
-class HybridRetriever(RankingRetriever):
+
+class HybridRetriever(Retriever):
     """Combines several retrievers.
 
     Args:
@@ -114,35 +113,40 @@ class HybridRetriever(RankingRetriever):
                 return vector
         return None
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """The best of all members' candidates."""
         if self.method == "rrf":
-            members = self._ask(collection, query, k, where)
-            fused = best([Hit(id, score) for id, score in self._by_rank(members).items()], k)
-            return Candidates.from_hits(fused, members=members)
-        candidates, scores = self.member_scores(collection, query, k, where=where)
+            members = self._ask(view, query, k, where)
+            fused = self._by_rank(members)
+            return best(list(fused), np.array(list(fused.values())), k, 0.0)._replace(members=members)
+        union, scores = self.member_scores(view, query, k, where=where)
         total = self.combined(scores)
-        order = np.argsort(-total, kind="stable")[:k].tolist()  # sorted by id, so ties stay in order
-        return candidates.reranked(order, total[order].tolist(), float(total.min()) if total.size else 0.0)
+        order = np.argsort(-total, kind="stable")[:k]  # sorted by id, so ties stay in order
+        return union._replace(
+            ids=[union.ids[at] for at in order],
+            scores=total[order],
+            floor=float(total.min()) if total.size else 0.0,
+            vectors=None if union.vectors is None else union.vectors[order],
+        )
 
     def member_scores(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> tuple[Candidates, FloatArray]:
-        """All members' candidates sorted by id, and every member's score of each, ``(members, n)``."""
-        members = self._ask(collection, query, k, where)
-        ids = sorted({id for found in members.values() for id in found.ids})
-        candidates = Candidates.from_hits([Hit(id, 0.0) for id in ids], members=members).fetch(collection)
-        scores = np.empty((len(self.members), len(candidates)))
+        self, view: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> tuple[Ranked, FloatArray]:
+        """All members' candidates sorted by id, with vectors, and every member's scores, ``(members, n)``."""
+        members = self._ask(view, query, k, where)
+        found, vectors = view.unit_vectors(sorted({id for ranked in members.values() for id in ranked.ids}))
+        ids = list(found)
+        scores = np.empty((len(self.members), len(ids)))
         for row, member in zip(scores, self.members, strict=True):
-            found = members[member.name]
-            known = dict(zip(found.ids, found.scores, strict=True))
-            row[:] = [known.get(id, found.floor) for id in candidates.ids]
-            beyond = [at for at, id in enumerate(candidates.ids) if id not in known]
-            if beyond and (exact := member.scores(collection, query, candidates.take(beyond))) is not None:
-                row[beyond] = exact
-        return candidates, scores
+            ranked = members[member.name]
+            known = dict(zip(ranked.ids, ranked.scores.tolist(), strict=True))
+            row[:] = [known.get(id, ranked.floor) for id in ids]
+            beyond = [at for at, id in enumerate(ids) if id not in known]
+            if beyond:
+                exact = member.scores(view, query, [ids[at] for at in beyond], vectors[beyond])
+                if exact is not None:
+                    row[beyond] = exact
+        return Ranked(ids, np.zeros(len(ids)), members=members, vectors=vectors), scores
 
     def combined(self, scores: FloatArray) -> FloatArray:
         """``(n,)`` from ``(members, n)``: normalised per member, then weighted."""
@@ -155,13 +159,13 @@ class HybridRetriever(RankingRetriever):
         members = {member.name: dict(member.explain(collection, query, chunk_id)) for member in self.members}
         found: dict[str, Any] = {"method": self.method, "members": members}
         if self.method == "rrf":
-            rankings: Mapping[str, Candidates] = self._ask(collection, asked, self.depth, None)
+            rankings = self._ask(collection, asked, self.depth, None)
             found["score"] = self._by_rank(rankings).get(chunk_id, 0.0)
         else:
-            candidates, scores = self.member_scores(collection, asked, self.depth)
-            rankings = candidates.members
+            union, scores = self.member_scores(collection, asked, self.depth)
+            rankings = union.members
             found["normalise"] = self.normalise
-            place = candidates.ids.index(chunk_id) if chunk_id in candidates.ids else None
+            place = union.ids.index(chunk_id) if chunk_id in union.ids else None
             found["score"] = None if place is None else float(self.combined(scores)[place])
             for row, member in zip(scores, self.members, strict=True):
                 share = None if place is None else float(normalised(row, self.normalise)[place])
@@ -172,29 +176,62 @@ class HybridRetriever(RankingRetriever):
             members[member.name] |= {"weight": weight, "rank": rank}
         return found
 
-    def _ask(
-        self, collection: Collection, query: Query, k: int, where: Filter | None
-    ) -> dict[str, Candidates]:
+    def _ask(self, view: Collection, query: Query, k: int, where: Filter | None) -> Mapping[str, Ranked]:
         depth, found = max(k, self.depth), {}
         for member in self.members:
             check()
-            found[member.name] = member.rank(collection, query, depth, where=where)
-            found[member.name].name = member.name
+            found[member.name] = member.rank(view, query, depth, where=where)
         return found
 
-    def _by_rank(self, members: Mapping[str, Candidates]) -> dict[str, float]:
-        rankings = [found.ids for found in members.values()]
-        return reciprocal_rank_fusion(rankings, self.weights, self.damping)
+    def _by_rank(self, members: Mapping[str, Ranked]) -> dict[str, float]:
+        return reciprocal_rank_fusion([each.ids for each in members.values()], self.weights, self.damping)
 
 
-def _checked_members(members: Sequence[Retriever]) -> list[RankingRetriever]:
-    listed = [ranking_of(member) for member in members]
-    if len(listed) < 2:
-        raise ConfigError(f"a hybrid needs at least two members, got {len(listed)}")
-    names = [member.name for member in listed]
+def check_normalisation(name: str) -> Normalisation:
+    """Check a normalisation; the error lists the known ones."""
+    for known in NORMALISATIONS:
+        if name == known:
+            return known
+    raise ConfigError(f"unknown normalisation {name!r}: choose one of {', '.join(NORMALISATIONS)}")
+
+
+def normalised(scores: FloatArray, how: Normalisation) -> FloatArray:
+    """The scores of one query, ``(n,)``, normalised."""
+    values = scores.astype(np.float64)
+    if how == "none" or not values.size:
+        return values
+    spread = np.ptp(values) if how == "minmax" else values.std()
+    if spread <= 1e-12 * max(1.0, float(np.abs(values).max())):
+        return np.zeros_like(values)
+    made: FloatArray = (values - (values.min() if how == "minmax" else values.mean())) / spread
+    return made
+
+
+def weighted_sum(scores: FloatArray, weights: Sequence[float] | FloatArray, how: Normalisation) -> FloatArray:
+    """``(n,)`` from ``(members, n)``: the weighted sum of each member's normalised scores."""
+    rows = np.array([normalised(row, how) for row in scores]).reshape(scores.shape)
+    total: FloatArray = np.asarray(weights) @ rows
+    return total
+
+
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[str]], weights: Sequence[float], damping: float
+) -> dict[str, float]:
+    """The fused score of every id in any ranking; each ranking is best first."""
+    fused: dict[str, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, id in enumerate(ranking, start=1):
+            fused[id] = fused.get(id, 0.0) + weight / (damping + rank)
+    return fused
+
+
+def _checked_members(members: Sequence[Retriever]) -> list[Retriever]:
+    if len(members) < 2:
+        raise ConfigError(f"a hybrid needs at least two members, got {len(members)}")
+    names = [member.name for member in members]
     if len(set(names)) < len(names):
         raise ConfigError(f"members need different names, got {', '.join(names)}: pass name=… to one")
-    return listed
+    return list(members)
 
 
 def _weights(

@@ -7,6 +7,7 @@ scored exactly on every part, from the vectors in its blob. If the cosines of pa
 be normalised per query before the sum (``minmax``, ``zscore``).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,14 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, StoreFormatError
-from dartboard.retrievers.base import Fields
-from dartboard.retrievers.candidates import Candidates
-from dartboard.retrievers.fusion import check_normalisation, weighted_sum
+from dartboard.retrievers.base import Fields, Retriever, best, cosines, one_record
+from dartboard.retrievers.candidates import Ranked
+from dartboard.retrievers.hybrid import check_normalisation, weighted_sum
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.stores.records import FINGERPRINT
-from dartboard.types import FloatArray, Hit
+from dartboard.types import FloatArray
 
 if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
@@ -31,6 +30,18 @@ Extractor = Callable[[Record], str | None]
 Scores = npt.NDArray[np.float64]
 
 DEPTH = 100
+
+_COMMENT = re.compile(
+    r"""
+      "{3}(?P<double>.*?)"{3}            # Python docstrings
+    | '{3}(?P<single>.*?)'{3}
+    | /\*+(?P<block>.*?)\*/              # C and similar languages
+    | <!--(?P<markup>.*?)-->
+    | (?:^|(?<=\s))(?:\#(?!\!|include|define)|//|--)(?P<line>[^\n]*)
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_FENCE = re.compile(r"^(?:```|~~~)[^\n]*\n(?P<code>.*?)^(?:```|~~~)[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,7 @@ class Part:
     model: "EmbeddingModel | None" = None
 
 
-class MultiVectorRetriever(RankingRetriever):
+class MultiVectorRetriever(Retriever):
     """Retrieval with several vectors per passage.
 
     Args:
@@ -113,32 +124,29 @@ class MultiVectorRetriever(RankingRetriever):
                 made[at][label] = vector
         return [self._filled(record, vectors) for record, vectors in zip(records, made, strict=True)]
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """The nearest by any part, scored on all."""
         depth = max(k, self.depth)
         lists = {
-            label: collection.search_vector(self._asked(label, query), depth, where=where, field=label)
+            label: view.search_vector(self._asked(label, query), depth, where=where, field=label)
             for label in self.parts
         }
         ids = sorted({hit.id for hits in lists.values() for hit in hits})
-        records = collection.get(ids, blobs=(self.name, FINGERPRINT))
+        records = view.get(ids, blobs=(self.name,))
         total = weighted_sum(self._cosines(query, records), self.weights, self.normalise)
-        hits = [Hit(record.id, float(score)) for record, score in zip(records, total, strict=True)]
-        found = Candidates.from_records(records, best(hits, k))
-        found.floor = min((hit.score for hit in hits), default=0.0)
-        found.members = {label: Candidates.from_hits(near) for label, near in lists.items()}
-        return found
+        ranked = best([record.id for record in records], total, k, float(total.min()) if total.size else 0.0)
+        return ranked._replace(members={label: Ranked.of(near) for label, near in lists.items()})
 
-    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray | None:
+    def scores(
+        self, view: Collection, query: Query, ids: Sequence[str], vectors: FloatArray
+    ) -> FloatArray | None:
         """The weighted sum of cosines; None if they are normalised over the candidates of a query."""
         if self.normalise != "none":
             return None
-        records = collection.get(candidates.ids, blobs=(self.name,))
+        records = view.get(ids, blobs=(self.name,))
         made = weighted_sum(self._cosines(query, records), self.weights, self.normalise).tolist()
         found = dict(zip([record.id for record in records], made, strict=True))
-        return np.array([found.get(id, 0.0) for id in candidates.ids], dtype=np.float64)
+        return np.array([found.get(id, 0.0) for id in ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Each part's cosine and weight, and which parts the passage lacks."""
@@ -190,3 +198,45 @@ class MultiVectorRetriever(RankingRetriever):
             )
         numbers = np.frombuffer(data, "<f4", offset=len(labels))
         return dict(zip(present, np.split(numbers, np.cumsum(sizes)[:-1]), strict=True))
+
+
+def whole_text(record: Record) -> str:
+    """The unchanged text."""
+    return record.text
+
+
+def comments(record: Record) -> str:
+    """The comments and docstrings of source code, without their markers."""
+    found = (next(filter(None, match.groups()), "") for match in _COMMENT.finditer(record.text))
+    return "\n".join(line for text in found if (line := text.strip()))
+
+
+def code(record: Record) -> str:
+    """Source code without comments and docstrings; for Markdown with fenced code, only that code."""
+    if fenced := [match["code"] for match in _FENCE.finditer(record.text)]:
+        return "\n".join(fenced).strip()
+    bare = _COMMENT.sub("", record.text)
+    return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
+
+
+def prose(record: Record) -> str:
+    """Markdown without its fenced code."""
+    return _FENCE.sub("", record.text).strip()
+
+
+def not_by_name(record: Record) -> str | None:
+    """Placeholder for the extractors of a retriever opened by name: they are code and are not stored."""
+    raise ConfigError(
+        "a multi-vector retriever that was opened by name can search, but not index, because the extractors "
+        "of its parts are code. Pass retriever=MultiVectorRetriever(model, {…}) with the extractors"
+    )
+
+
+def metadata_field(name: str) -> Callable[[Record], str | None]:
+    """An extractor of the metadata field of that name, if it is text."""
+
+    def extract(record: Record) -> str | None:
+        value = record.metadata.get(name)
+        return value if isinstance(value, str) else None
+
+    return extract

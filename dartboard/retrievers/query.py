@@ -28,7 +28,7 @@ def check_query(text: str, name: str = "query") -> None:
 class Query:
     """The query's text, its cached encodings, and the seconds that they took.
 
-    A retriever gets it in :meth:`~dartboard.retrievers.ranking.RankingRetriever.rank` and uses ``text`` or
+    A retriever gets it in :meth:`~dartboard.retrievers.base.Retriever.rank` and uses ``text`` or
     ``vector(model)``.
     """
 

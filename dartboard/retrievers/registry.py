@@ -31,7 +31,7 @@ SIMPLE = ("dense", "bm25", "colbert", "colbert:PATH", "splade:PATH")
 PARTS = "multi-vector:PART=WEIGHT,…"
 FUSED = ("hybrid", "hybrid:ALPHA", "hybrid:NAME=WEIGHT,…", "hybrid-zscore:…", "rrf", "rrf:NAME,…")
 
-_MEMBERS = ("name", "fields", "index_settings", "index", "retrieve", "explain")
+_MEMBERS = ("name", "fields", "index_settings", "index", "rank", "retrieve", "explain")
 _MIXTURES = {"hybrid": ("scores", "minmax"), "hybrid-zscore": ("scores", "zscore"), "rrf": ("rrf", "minmax")}
 
 
@@ -110,8 +110,7 @@ def _splade(model: "EmbeddingModel", path: str) -> Retriever:
 
 
 def _parts(model: "EmbeddingModel", rest: str) -> Retriever:
-    from dartboard.retrievers.multi_vector import MultiVectorRetriever, Part
-    from dartboard.retrievers.parts import not_by_name
+    from dartboard.retrievers.multi_vector import MultiVectorRetriever, Part, not_by_name
 
     given = [entry.strip().rpartition("=") for entry in rest.split(",")]
     weights = {label: _number(weight) for label, _, weight in given if label}

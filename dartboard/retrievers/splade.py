@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dartboard.retrievers.base import Fields
-from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.base import Fields, Retriever, one_record
+from dartboard.retrievers.candidates import Ranked
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever, one_record
 from dartboard.stores import Collection, Filter, Record, SparseVector
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from dartboard.embeddings.torch_models import SparseModel
 
 
-class SpladeRetriever(RankingRetriever):
+class SpladeRetriever(Retriever):
     """Retrieval by the dot product of sparse vectors.
 
     Args:
@@ -63,15 +62,13 @@ class SpladeRetriever(RankingRetriever):
             for record, weights in zip(records, made, strict=True)
         ]
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """The store's sparse search; fewer than ``k`` hits means that no other passage shares a term."""
         asked = self._asked(query)
         if not asked.terms.size:
-            return Candidates.from_hits([])
-        hits = collection.search_sparse(asked, k, field=self.name, where=where)
-        return Candidates.from_hits(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
+            return Ranked.of([])
+        hits = view.search_sparse(asked, k, field=self.name, where=where)
+        return Ranked.of(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The shared terms, with both weights and their product, heaviest first.

@@ -8,7 +8,7 @@ from dartboard.cli import doctor
 from dartboard.embeddings import default_model
 from dartboard.engine import Engine, load_settings
 from dartboard.retrievers import MultiVectorRetriever, Part
-from dartboard.retrievers.parts import whole_text
+from dartboard.retrievers.multi_vector import whole_text
 from dartboard.stores import Record
 
 

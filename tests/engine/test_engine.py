@@ -6,8 +6,8 @@ import pytest
 from dartboard.calibration import Calibration, Estimate
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
-from dartboard.retrievers import Candidates, Fields, MultiVectorRetriever, Part
-from dartboard.retrievers.parts import whole_text
+from dartboard.retrievers import MultiVectorRetriever, Part, Ranked, Retriever
+from dartboard.retrievers.multi_vector import whole_text
 from dartboard.search_options import SearchOptions
 from dartboard.selection import TopK
 from dartboard.stores import Record, open_store
@@ -130,29 +130,18 @@ def test_a_required_chunk_that_nobody_found_has_no_rank():
     assert nothing.metadata["shares"] == [{}] and nothing.metadata["retriever_score"] == [None]
 
 
-class Ids:
-    """A retriever by the protocol alone, which gives no more than ids, and more of them than asked for."""
+class Ids(Retriever):
+    """A retriever of one's own, which gives more ids than asked for."""
 
-    name = "ids"
+    def rank(self, view, query, k, *, where=None):
+        return Ranked.of(view.search_vector(query.vector(self._model), 10 * k, where=where))
 
-    def __init__(self, model):
-        self.model = model
 
-    def fields(self):
-        return Fields()
-
-    def index_settings(self):
-        return {}
-
-    def index(self, records):
-        return list(records)
+class Strange(Retriever):
+    """One whose ``retrieve`` returns what it should not."""
 
     def retrieve(self, collection, query, k, *, where=None):
-        vector = self.model.encode_query(query)
-        return Candidates.from_hits(collection.search_vector(vector, 10 * k, where=where))
-
-    def explain(self, collection, query, chunk_id):
-        return {}
+        return ["a"]
 
 
 @pytest.mark.parametrize("file", [True, False])
@@ -160,16 +149,15 @@ def test_a_retriever_that_gives_ids_alone(tmp_path, file):
     (records,) = filled().collection.iterate()
     model = WordBag()
     store = open_store(str(tmp_path / "x.dartboard")) if file else MemoryStore()
-    with Engine(store, model=model, retriever=Ids(model)) as engine:
+    with Engine(store, model=model, retriever=Ids("ids", model)) as engine:
         engine.create().upsert(records)
         found = engine.candidates(QUERY, 3).found
         assert len(found) == 3 and all(each.chunk.text and each.shares["ids"].rank for each in found)
         result = engine.search(QUERY, k=2, triage_k=4)
         assert result.metadata["candidates"] == 4
         assert all(set(shares) == {"ids"} for shares in result.metadata["shares"])
-        engine.retriever.retrieve = lambda *_, **__: ["a"]
-        with pytest.raises(InvalidInputError, match="must return Candidates, got list"):
-            engine.search(QUERY)
+    with pytest.raises(InvalidInputError, match="Candidates"):
+        Engine(filled().store, model=model, retriever=Strange("strange", model)).search(QUERY)
 
 
 def test_a_collection_that_was_made_anew_with_another_model_is_refused():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dartboard.errors import StoreError
-from dartboard.retrievers import BM25Retriever, Candidates, DenseRetriever, HybridRetriever, Share
+from dartboard.retrievers import BM25Retriever, Candidates, DenseRetriever, HybridRetriever, Ranked, Share
 from dartboard.stores import Manifest, open_store
 from dartboard.types import Hit
 from tests.models import WordBag
@@ -23,7 +23,7 @@ def file(tmp_path):
 
 
 def fetched(collection, ids):
-    return Candidates.from_hits([Hit(id, 0.0) for id in ids]).fetch(collection)
+    return Candidates.fetched(collection, Ranked.of([Hit(id, 0.0) for id in ids]))
 
 
 class Counting:
@@ -54,22 +54,6 @@ def test_a_file_hands_over_unit_vectors_and_reads_what_is_asked_for(file):
     assert counting.read == ["pool", "jwt", "cache", "deploy"]
 
 
-class RecordsOnly(Counting):
-    """One that cannot return vectors without the records, as on a server."""
-
-    def __getattr__(self, name):
-        if name in ("unit_vectors", "read_blobs"):
-            raise AttributeError(name)
-        return super().__getattr__(name)
-
-
-def test_other_stores_are_asked_once():
-    counting = RecordsOnly(collection_for())
-    passages = fetched(counting, ["jwt", "nobody", "cache"])
-    assert [chunk.id for chunk in passages.chunks()] == ["jwt", "cache"]
-    assert counting.read == ["jwt", "nobody", "cache"]
-
-
 def test_none_at_all(file):
     for collection in (file, collection_for()):
         none = fetched(collection, [])
@@ -98,18 +82,24 @@ def test_candidates_come_from_one_state(file, method):
     assert "jwt" not in [each.chunk.id for each in hybrid.retrieve(file, QUERY, 5).found]
 
 
-def ranked(name, *hits, **members):
-    found = Candidates.from_hits([Hit(*hit) for hit in hits], members=members)
-    found.name = name
-    return found
+def ranked(*hits, **members):
+    return Ranked.of([Hit(*hit) for hit in hits])._replace(members=members)
+
+
+def with_shares(name, *rankings):
+    ids = list(dict.fromkeys(id for each in rankings for id in each.ids))
+    return Candidates(
+        ids=ids, scores=np.zeros(len(ids)), vectors=np.eye(len(ids)), name=name, rankings=rankings
+    )
 
 
 def test_shares_of_members_and_of_theirs_even_of_the_same_name():
-    words = ranked("words", ("a", 3.0), ("b", 1.0))
-    assert words.shares("a") == {"words": Share(1, 3.0)} and words.shares("c") == {}
-    inner = ranked("words", ("z", 0.2), ("a", 0.1))
-    deep = ranked("deep", ("c", 0.5), ("a", 0.4), words=inner)
-    both = ranked("both", ("a", 1.0), ("c", 0.7), ("b", 0.1), words=words, deep=deep)
+    words = ranked(("a", 3.0), ("b", 1.0))
+    alone = with_shares("words", words)
+    assert alone.shares("a") == {"words": Share(1, 3.0)} and alone.shares("c") == {}
+    inner = ranked(("z", 0.2), ("a", 0.1))
+    deep = ranked(("c", 0.5), ("a", 0.4), words=inner)
+    both = with_shares("both", ranked(("a", 1.0), ("c", 0.7), ("b", 0.1), words=words, deep=deep))
     assert both.shares("a") == {
         "both": Share(1, 1.0),
         "words": Share(1, 3.0),
@@ -120,8 +110,8 @@ def test_shares_of_members_and_of_theirs_even_of_the_same_name():
     assert both.shares("d") == {}
 
 
-def test_shares_count_from_the_retrievers_list():
-    found = ranked("words", ("a", 3.0), ("b", 1.0))
-    found.vectors = np.eye(2)
+def test_shares_count_from_the_retrievers_list_and_its_best_question():
+    found = with_shares("words", ranked(("a", 3.0), ("b", 1.0)), ranked(("c", 2.0), ("a", 0.5)))
     assert found.take([1]).shares("b") == {"words": Share(2, 1.0)}
-    assert found.reranked([1, 0], [9.0, 8.0], 0.0).shares("b") == {"words": Share(1, 9.0)}
+    assert found.shares("a") == {"words": Share(1, 3.0)} and found.score("c") == 2.0
+    assert found.score("d") is None

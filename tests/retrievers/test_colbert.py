@@ -8,10 +8,8 @@ import pytest
 from dartboard.embeddings import default_model
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers import ColbertRetriever, DenseRetriever, FixedDimensional, HybridRetriever
-from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import Query
 from dartboard.stores import parse_filter
-from dartboard.types import Chunk
 from tests.models import WordBag
 
 from .corpus import TEXTS, WordTokens, collection_for, records_of
@@ -46,7 +44,7 @@ def test_triage_limits_what_is_compared():
     collection.get = lambda ids, **rest: asked.extend(ids) or get(ids, **rest)
     collection.read_snapshot = lambda: nullcontext(collection)
     assert len(retriever.retrieve(collection, QUERY, 2)) == 2
-    assert len(asked) == 3
+    assert len(set(asked)) == 3
     found = retriever.retrieve(collection, QUERY, 5, where=parse_filter('kind = "odd"'))
     assert {candidate.chunk.metadata["kind"] for candidate in found.found} == {"odd"}
 
@@ -80,12 +78,11 @@ def test_scores_any_chunk_for_a_hybrid():
     colbert = ColbertRetriever(tokens, model=WordBag(), triage="pooled", bits=8)
     hybrid = HybridRetriever([DenseRetriever(WordBag()), colbert], depth=2)
     collection = collection_for(hybrid)
-    candidates, scores = hybrid.member_scores(collection, Query(QUERY), 1)
-    for chunk, score in zip(candidates.chunks(), scores[1], strict=True):
-        assert score == pytest.approx(naive(QUERY, chunk.text, tokens), abs=0.01)
-    there = [record.chunk for record in collection.get(["deploy", "cache"])]
-    gone = Chunk("gone", "gone", there[0].embedding)
-    scores = colbert.scores(collection, Query(QUERY), Candidates.from_chunks([*there, gone]))
+    union, scores = hybrid.member_scores(collection, Query(QUERY), 1)
+    for record, score in zip(collection.get(union.ids), scores[1], strict=True):
+        assert score == pytest.approx(naive(QUERY, record.text, tokens), abs=0.01)
+    there = collection.get(["deploy", "cache"])
+    scores = colbert.scores(collection, Query(QUERY), ["deploy", "cache", "gone"], np.ones((3, 32)))
     expected = [naive(QUERY, chunk.text, tokens) for chunk in there]
     np.testing.assert_allclose(scores, [*expected, 0.0], atol=0.01)
     assert hybrid.index_settings() == {"colbert": dict(colbert.settings)}

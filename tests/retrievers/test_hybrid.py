@@ -6,10 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
-from dartboard.retrievers import BM25Retriever, Candidate, Candidates, DenseRetriever, Fields, HybridRetriever
-from dartboard.retrievers.fusion import normalised
+from dartboard.retrievers import (
+    BM25Retriever,
+    Candidates,
+    DenseRetriever,
+    Fields,
+    HybridRetriever,
+    Ranked,
+    Retriever,
+)
+from dartboard.retrievers.hybrid import normalised
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import ranking_of
 from dartboard.stores import parse_filter
 from dartboard.types import Chunk
 from tests.models import WordBag
@@ -75,7 +82,7 @@ def test_what_a_member_missed(collection):
     cosines = {c.chunk.id: c.score for c in DenseRetriever(WordBag()).retrieve(collection, QUERY, 50).found}
     np.testing.assert_allclose(scores[0], [cosines[id] for id in ids], atol=1e-6)
     only_dense = [at for at, id in enumerate(ids) if id not in words.ids]
-    assert only_dense and len(words) == 3
+    assert only_dense and len(words.ids) == 3
     assert set(scores[1][only_dense]) == {words.scores[-1]}
     short, scores = hybrid.member_scores(collection, Query("jwt nonsense"), 1)
     assert short.members["bm25"].ids == ["jwt"]
@@ -133,20 +140,17 @@ def test_filters_and_depth(collection):
     assert all(candidate.chunk.metadata["length"] > 45 for candidate in found.found)
 
 
-class Foreign:
-    """A retriever that is none of ours: it knows one chunk."""
+class Foreign(Retriever):
+    """A retriever with ``retrieve`` alone: it knows one chunk."""
 
     name = "foreign"
 
-    def fields(self):
-        return Fields()
-
-    def index(self, records):
-        return list(records)
+    def __init__(self):
+        pass
 
     def retrieve(self, collection, query, k, *, where=None):
         chunk = Chunk("deploy", "elsewhere", np.ones(32))
-        return Candidates(query=query, found=[Candidate(chunk=chunk, score=5.0)])
+        return Candidates.from_chunks([chunk], [5.0])
 
     def explain(self, collection, query, chunk_id):
         return {"because": "it is the only one"}
@@ -231,30 +235,24 @@ def test_normalised_scores_know_no_scale(scores, factor, shift):
     np.testing.assert_array_equal(normalised(given_scores, "none"), given_scores)
 
 
-class OnlyIds:
-    """A retriever by the protocol alone, which gives ids and keeps settings."""
+class OnlyIds(Retriever):
+    """A retriever that gives ids and keeps settings."""
 
     name = "foreign"
 
-    def fields(self):
-        return Fields()
+    def __init__(self):
+        pass
 
     def index_settings(self):
         return {"foreign": {"version": 2}}
 
-    def index(self, records):
-        return list(records)
-
-    def retrieve(self, collection, query, k, *, where=None):
-        return Candidates.from_hits(collection.search_text(query, k, where=where))
-
-    def explain(self, collection, query, chunk_id):
-        return {}
+    def rank(self, view, query, k, *, where=None):
+        return Ranked.of(view.search_text(query.text, k, where=where))
 
 
-def test_a_retriever_by_the_protocol_keeps_its_settings_and_gets_vectors(collection):
+def test_a_retriever_of_ones_own_keeps_its_settings_and_gets_vectors(collection):
     hybrid = HybridRetriever([DenseRetriever(WordBag()), OnlyIds()])
     assert hybrid.index_settings() == {"foreign": {"version": 2}}
     words = BM25Retriever().retrieve(collection, QUERY, 5)
-    found = ranking_of(OnlyIds()).find(collection, Query(QUERY), 5)
+    found = OnlyIds().find(collection, Query(QUERY), 5)
     assert found.ids == words.ids and found.vectors.shape == words.vectors.shape

@@ -5,7 +5,7 @@ import pytest
 
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers import DenseRetriever, HybridRetriever, MultiVectorRetriever, Part
-from dartboard.retrievers.parts import code, comments, metadata_field, prose, whole_text
+from dartboard.retrievers.multi_vector import code, comments, metadata_field, prose, whole_text
 from dartboard.retrievers.query import Query
 from dartboard.stores import Record
 from tests.models import WordBag
@@ -80,9 +80,9 @@ def test_scores_for_a_hybrid_are_exact():
     several = retriever()
     hybrid = HybridRetriever([several, DenseRetriever(WordBag())], depth=1)
     collection = collection_for(hybrid, texts=SOURCES)
-    candidates, scores = hybrid.member_scores(collection, Query(QUERY), 1)
-    for chunk, score in zip(candidates.chunks(), scores[0], strict=True):
-        assert score == pytest.approx(by_hand(chunk.text), abs=1e-5)
+    union, scores = hybrid.member_scores(collection, Query(QUERY), 1)
+    for record, score in zip(collection.get(union.ids), scores[0], strict=True):
+        assert score == pytest.approx(by_hand(record.text), abs=1e-5)
 
 
 def test_parts_with_models_of_their_own():

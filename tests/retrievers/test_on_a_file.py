@@ -10,7 +10,7 @@ from dartboard.retrievers import (
     MultiVectorRetriever,
     SpladeRetriever,
 )
-from dartboard.retrievers.parts import whole_text
+from dartboard.retrievers.multi_vector import whole_text
 from dartboard.stores import Manifest, open_store
 from tests.models import WordBag
 

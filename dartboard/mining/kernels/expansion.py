@@ -28,7 +28,7 @@ from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.corpora.memory_corpus import MemoryCorpus
 from dartboard.mining.judges.base import Judge, Verdict
 from dartboard.mining.kernels.voting import Panel, SpentError, votes_for
-from dartboard.retrievers.fusion import reciprocal_rank_fusion
+from dartboard.retrievers.hybrid import reciprocal_rank_fusion
 
 DEPTH = 20
 ROUNDS = 8

@@ -9,39 +9,34 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dartboard import EmbeddingModel
 from dartboard.errors import ConfigError
-from dartboard.retrievers import Candidates
+from dartboard.retrievers import Ranked, Retriever
+from dartboard.retrievers.base import best, cosines, one_record
 from dartboard.retrievers.query import Query
-from dartboard.retrievers.ranking import RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter
-from dartboard.types import Hit
 
 DEPTH = 200
 """How many of the nearest passages are looked at for phrases."""
 
 
-class PhraseRetriever(RankingRetriever):
+class PhraseRetriever(Retriever):
     """Where the question quotes nothing, this is dense retrieval."""
 
     def __init__(self, model: EmbeddingModel, *, bonus: float = 0.5) -> None:
         super().__init__("phrase", model)
         self.bonus = bonus
 
-    def rank(
-        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
-    ) -> Candidates:
+    def rank(self, collection: Collection, query: Query, k: int, *, where: Filter | None = None) -> Ranked:
         """The ``k`` best, equal scores by id."""
         near = collection.search_vector(query.vector(self._model), max(k, DEPTH), where=where)
         phrases = quoted(query.text)
         texts = {record.id: record.text for record in collection.get([hit.id for hit in near])}
-        scored = [
-            Hit(hit.id, hit.score + self.bonus * held(phrases, texts[hit.id]))
-            for hit in near
-            if hit.id in texts
-        ]
-        hits = best(scored, k)
-        return Candidates.from_hits(hits, floor=hits[-1].score if hits else 0.0)
+        there = [hit for hit in near if hit.id in texts]
+        scores = np.array([hit.score + self.bonus * held(phrases, texts[hit.id]) for hit in there])
+        return best([hit.id for hit in there], scores, k)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The cosine, the phrases, and what they add up to."""
