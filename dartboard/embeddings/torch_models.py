@@ -438,6 +438,8 @@ class ColbertModel:
         self.model = load(
             "sentence_transformers", "MultiVectorEncoder", user, folder, COLBERT_LAYOUT, device=device
         )
+        if not (folder / "modules.json").is_file():
+            _check_loaded(self.model, folder, user)
         self._name = folder.resolve().name
         self._modules = repr(self.model)
 
@@ -515,3 +517,23 @@ def _check_colbert(folder: Path) -> None:
             f"should hold {COLBERT_LAYOUT}",
             field="model",
         )
+
+
+def _check_loaded(model: Any, folder: Path, user: str) -> None:
+    """Refuse a checkpoint in parts: the library would add random weights, or spell the markers."""
+    _, told = load("transformers", "AutoModel", user, folder, COLBERT_LAYOUT, output_loading_info=True)
+    missing = sorted(name for name in told["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise ModelError(
+            f"{folder}: its weights lack {len(missing)} tensors of the encoder, such as {missing[0]}: copy "
+            "the whole checkpoint",
+            field="model",
+        )
+    vocabulary = model.tokenizer.get_vocab()
+    for marker in (prompt.strip() for prompt in model.prompts.values()):
+        if marker not in vocabulary:
+            raise ModelError(
+                f"{folder}: its tokenizer has no token {marker!r}, which marks questions or passages: copy "
+                "the tokenizer of the checkpoint, or name its markers in artifact.metadata",
+                field="model",
+            )

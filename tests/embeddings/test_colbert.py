@@ -172,6 +172,28 @@ def test_what_is_no_checkpoint(tmp_path, tiny_bert, monkeypatch):
         ColbertModel(made("fine"))
 
 
+def test_a_checkpoint_in_parts_is_refused(tmp_path, tiny_bert):
+    """The missing tensors would be random, and a marker that is no token would be spelled in pieces."""
+
+    def made(name, **options):
+        (tmp_path / name).mkdir()
+        return checkpoint(tmp_path / name, tiny_bert, **options)
+
+    word = "embeddings.word_embeddings.weight"
+    for kind in ("safetensors", "bin"):
+        with pytest.raises(ModelError, match=word) as caught:
+            ColbertModel(made(kind, kind=kind, drop=(f"bert.{word}",)))
+        assert caught.value.field == "model"
+    ColbertModel(made("pooler", drop=("bert.pooler.dense.weight", "bert.pooler.dense.bias")))  # not used
+    unmarked = made("unmarked")
+    vocabulary = unmarked / "tokenizer.json"
+    vocabulary.write_text(vocabulary.read_text().replace("[unused1]", "other"))
+    for folder in (unmarked, made("named", meta=META | {"doc_token_id": "[P]"})):
+        with pytest.raises(ModelError, match="tokenizer") as caught:
+            ColbertModel(folder)
+        assert caught.value.field == "model"
+
+
 def test_a_pickle_that_carries_code_is_refused(tmp_path, tiny_bert):
     torch = pytest.importorskip("torch")
     folder = checkpoint(tmp_path, tiny_bert)
