@@ -1,5 +1,6 @@
 """Every snippet of the README runs, and what it names is there."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -34,6 +35,26 @@ def test_console_commands_exist():
                 assert re.search(rf"^{command[1]}:", make, flags=re.MULTILINE)
             elif command[0] == "dartboard":
                 assert main([*command[1:], "--help"]) == 0, line
+
+
+@pytest.mark.slow
+def test_its_questions_are_answered_by_the_documentation(tmp_path, monkeypatch, capsys):
+    """The commands as they are printed, run in a clone; only the store is put elsewhere."""
+    monkeypatch.chdir(README.parent)
+    monkeypatch.setenv("DARTBOARD_STORE", str(tmp_path / "index.dartboard"))
+    asked = [line for block in blocks("console") for line in block.splitlines() if "dartboard " in line]
+    index, search, context = (shlex.split(line.removeprefix("$ "), comments=True)[1:] for line in asked[:3])
+    assert main(index) == 0
+    capsys.readouterr()
+    assert main([*search, "--json"]) == 0
+    answers = [chunk["text"] for chunk in json.loads(capsys.readouterr().out)["chunks"]]
+    assert len(answers) == 5
+    assert any("429 `rate_limited`" in text and "Retry-After" in text for text in answers)
+    assert main([*context, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert 1000 < answer["tokens"] <= 1500
+    assert "429 `rate_limited`" in answer["passages"][0]["text"]
+    assert all(len(passage["text"].split()) >= 15 for passage in answer["passages"]), "no lone sentence"
 
 
 def test_code_appears_within_thirty_lines():

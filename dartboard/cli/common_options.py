@@ -290,13 +290,11 @@ def opened(
     """
     from dartboard.engine import Engine
     from dartboard.errors import StoreError
-    from dartboard.stores.urls import is_there
+    from dartboard.stores.urls import is_there, missing_index
 
     settings = found.settings
     if not create and not is_there(settings.store):
-        raise StoreError(
-            f"there is no index {settings.store!r}: make one with dartboard index PATH, or name it by --store"
-        )
+        raise StoreError(f"{missing_index(settings.store)}, or name it by --store", field="store")
     with Engine.open(
         settings.store,
         read_only=read_only,

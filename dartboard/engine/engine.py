@@ -44,7 +44,7 @@ from dartboard.stores import (
 )
 from dartboard.stores.base import read_snapshot
 from dartboard.stores.checks import check_fields
-from dartboard.stores.urls import is_there, nearest_file
+from dartboard.stores.urls import is_there, missing_index
 from dartboard.types import Explanation, FloatArray, RetrievalResult, check_vector
 
 if TYPE_CHECKING:
@@ -115,12 +115,7 @@ class Engine:
     def collection(self) -> Collection:
         """The collection, or an error that says how to make it."""
         if isinstance(self._store, str) and not is_there(self._store):
-            near = nearest_file(self._store)
-            meant = f" Did you mean {near}?" if near else ""
-            raise CollectionError(
-                f"there is no index at {self._store}.{meant} Index something first: dartboard index PATH",
-                field="store",
-            )
+            raise CollectionError(missing_index(self._store), field="store")
         try:
             return self.store.open(self.name)
         except CollectionError as error:

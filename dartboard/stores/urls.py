@@ -79,14 +79,14 @@ def is_there(url: str) -> bool:
     return file is None or file.exists()
 
 
-def nearest_file(url: str) -> Path | None:
-    """The store in the folder of a file-based URL whose name is most like it; None if there is none."""
-    file = file_of(url)
-    if file is None or not file.parent.is_dir():
-        return None
-    there = {one.name: one for one in file.parent.iterdir() if one.suffix == file.suffix}
-    near = get_close_matches(file.name, there, n=1) or sorted(there)[:1]
-    return there[near[0]] if near else None
+def missing_index(url: str) -> str:
+    """The message that there is no store at a file-based URL; it names the one beside it most like it."""
+    file, meant = file_of(url), ""
+    if file is not None and file.parent.is_dir():
+        there = {one.name: one for one in file.parent.iterdir() if one.suffix == file.suffix}
+        near = get_close_matches(file.name, there, n=1) or sorted(there)[:1]
+        meant = f" Did you mean {there[near[0]]}?" if near else ""
+    return f"there is no index at {without_password(url)}.{meant} Make one with dartboard index PATH"
 
 
 def file_of(url: str) -> Path | None:

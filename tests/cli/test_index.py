@@ -240,7 +240,7 @@ def test_wrong_input_is_one_line_and_code_2(indexed, capsys, arguments, said):
     ("arguments", "said"),
     [
         (["search", "keys", "--collection", "other"], "'other'"),
-        (["search", "keys", "--store", "nowhere.dartboard"], "'nowhere.dartboard'"),
+        (["search", "keys", "--store", "indx.dartboard"], "index.dartboard"),  # the nearest
         (["search", "keys", "--store", "~nouser/x"], "~nouser/x"),
         (["index", "nowhere"], "nowhere"),
         (["restore", "nowhere.snapshot"], "snapshot"),

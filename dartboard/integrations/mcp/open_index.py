@@ -14,7 +14,7 @@ from threading import Lock
 from dartboard.engine import Engine
 from dartboard.errors import StoreError
 from dartboard.stores import DEFAULT_COLLECTION, Manifest
-from dartboard.stores.urls import file_of, without_password
+from dartboard.stores.urls import file_of, missing_index, without_password
 
 logger = logging.getLogger(__name__)
 
@@ -81,9 +81,7 @@ class OpenIndex:
     def _current(self) -> _Opened:
         path = file_of(self.url)
         if path is not None and not path.exists():
-            raise StoreError(
-                f"there is no index {without_password(self.url)!r}: make one with dartboard index PATH"
-            )
+            raise StoreError(missing_index(self.url))
         file = None if path is None else (path.stat().st_dev, path.stat().st_ino)
         opened = self._opened
         if opened is None or opened.file != file or opened.engine.collection.manifest != opened.manifest:
