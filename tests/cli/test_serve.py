@@ -161,9 +161,11 @@ def test_a_signal_ends_it_and_signals_are_as_before(tmp_path, monkeypatch, logge
 
     def ask_and_stop():
         wait_until(lambda: any("No key" in line for line in said))
-        address = re.search(r"http://\S+:\d+", said[0]).group()
-        seen.append(get(f"{address}/api/dartboard/health")[1])
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+        try:
+            address = re.search(r"http://\S+:\d+", "\n".join(said)).group()
+            seen.append(get(f"{address}/api/dartboard/health")[1])
+        finally:  # or the command would never end
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
     helper = threading.Thread(target=ask_and_stop)
