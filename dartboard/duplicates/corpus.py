@@ -14,7 +14,7 @@ from dartboard.ingest import Problem, chunk, read_path
 from dartboard.ingest.files import check_paths
 from dartboard.near_duplicates import VERSION, fingerprint
 from dartboard.plain_text import heading_of, shortened
-from dartboard.stores.base import DEFAULT_COLLECTION, Collection, read_snapshot
+from dartboard.stores.base import DEFAULT_COLLECTION, Collection
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.records import FINGERPRINT, Record
@@ -100,7 +100,7 @@ def read_collection(
         InvalidInputError: there are no chunks, no words, or a field that no chunk has.
     """
     corpus, parts = Corpus(fields), []
-    with read_snapshot(collection) as view:
+    with collection.read_snapshot() as view:
         total = view.count()
         for batch in view.iterate():
             check()

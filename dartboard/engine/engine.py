@@ -42,7 +42,6 @@ from dartboard.stores import (
     Store,
     open_store,
 )
-from dartboard.stores.base import read_snapshot
 from dartboard.stores.checks import check_fields
 from dartboard.stores.urls import is_there, missing_index
 from dartboard.types import Explanation, FloatArray, RetrievalResult, check_vector
@@ -280,7 +279,7 @@ class Engine:
         where = self.condition(options.where)
         for question in questions:
             self.retriever.query_vector(question)  # encoded before a transaction begins
-        with read_snapshot(self.collection) as view:
+        with self.collection.read_snapshot() as view:
             self._check_model(self.model, view.manifest)
             yield (view, *self.find(view, questions, options, where))
 

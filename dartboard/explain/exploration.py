@@ -29,7 +29,6 @@ from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, TopK
 from dartboard.selection.kernel import Auto, choose_sigma, distances
 from dartboard.selection.pool import check_weights
 from dartboard.selection.select import with_pages_before
-from dartboard.stores.base import read_snapshot
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray
 from dartboard.utils import row_dots, unit_rows
 
@@ -340,7 +339,7 @@ class _Search:
             self.selector.cross_encoder = CachedScorer(self.selector.cross_encoder)
         questions = [Query(text) for text in (query, *options.also)]
         where = engine.condition(options.where)
-        with read_snapshot(engine.collection) as view:
+        with engine.collection.read_snapshot() as view:
             self.found: Candidates
             self.found, self.query_vectors = engine.find(view, questions, options, where)
             self.found.read_all()

@@ -18,7 +18,6 @@ from dartboard.errors import InvalidInputError, StoreFormatError
 from dartboard.retrievers.candidates import Candidates, Ranked
 from dartboard.retrievers.query import Query
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.stores.base import read_snapshot
 from dartboard.types import FloatArray
 
 
@@ -89,7 +88,7 @@ class Retriever:
         self, collection: Collection, query: str, k: int, *, where: Filter | None = None
     ) -> Candidates:
         """The ``k`` best candidates of a collection for a query, with vectors and texts."""
-        with read_snapshot(collection) as view:
+        with collection.read_snapshot() as view:
             found = self.find(view, Query(query), k, where=where)
             started = time.perf_counter()
             found.read_all()

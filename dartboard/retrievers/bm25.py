@@ -43,9 +43,8 @@ class BM25Retriever(Retriever):
         """The contribution of each term, if the store supports it; otherwise the score alone."""
         check_query(query)
         one_record(collection, chunk_id)
-        by_term = getattr(collection, "explain_text", None)
-        if by_term is not None:
-            terms = [dict(term) for term in by_term(query, chunk_id)]
+        terms = [dict(term) for term in collection.explain_text(query, chunk_id)]
+        if terms:
             return {"score": float(sum(term["score"] for term in terms)), "terms": terms}
         hits = collection.search_text(query, DEEP)
         score = next((hit.score for hit in hits if hit.id == chunk_id), None)

@@ -288,10 +288,3 @@ def through_snapshot(
 def _place(record: Record) -> tuple[Any, Any]:
     source, position = record.metadata.get("source"), record.metadata.get("position")
     return (source, position) if isinstance(source, str) and isinstance(position, int) else (None, None)
-
-
-def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
-    """``collection.read_snapshot()``, for collections that are not of ours too."""
-    begin = getattr(collection, "read_snapshot", None)
-    made: AbstractContextManager[Collection] = nullcontext(collection) if begin is None else begin()
-    return made
