@@ -213,6 +213,15 @@ def test_a_collection_is_deleted_after_typing_its_name(documents, lively):
     assert page.get_by_role("button", name="Delete demo").count() == 0
 
 
+def test_the_documents_of_a_collection_are_listed(documents, lively):
+    documents.get_by_role("button", name="Documents of demo").click()
+    rows = documents.locator("#listed tbody tr")
+    answer = httpx.get(f"{lively.url}/api/dartboard/collections/demo/documents?limit=200", timeout=60).json()
+    expect(rows).to_have_count(answer["total"])
+    expect(rows.first).to_contain_text(answer["documents"][0]["id"])
+    expect(documents.locator("#listed")).to_be_focused()
+
+
 def test_trouble_is_told(open_page, tmp_path):
     with serving(tmp_path, upload_bytes=4000) as small:
         page = open_page(expect_errors=True)
@@ -341,7 +350,7 @@ def test_a_setting_is_measured(evaluation):
 def test_what_others_measured_is_not_shown_as_ones_own(evaluation, lively):
     asked = {"dataset_name": "synthetic_clustered", "metrics": ["ndcg"], "background": True}
     job = lively.app.state.service.jobs.get(lively.post("evaluate", json=asked)["job_id"])
-    until(lambda: job.as_dict()["state"] == "done")
+    until(lambda: job.state == "done")
     page = evaluation
     with page.expect_response("**/jobs"):
         page.reload()

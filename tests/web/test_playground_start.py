@@ -189,6 +189,11 @@ def test_an_own_collection_is_not_asked_about_the_demo(open_page, tmp_path):
         expect(page.locator("#empty")).to_contain_text("Ask the collection something")
         expect(page.locator("#query")).to_be_focused()
         expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+        expect(page.locator("#empty")).not_to_contain_text("demo")
+        expect(page.locator("#parts")).to_be_hidden()
+        page.get_by_role("button", name="c", exact=True).click()  # has no title
+        expect(page.locator("#query")).to_have_value("c")
+        expect(page.locator("#parts")).to_be_visible()
         page.locator("#query").fill("Who sings?")
         page.locator("#go").click()
         expect(page.locator(".column.dartboard .card")).to_have_count(2)

@@ -12,7 +12,6 @@ CHARTS = {
     "Map": "Candidates in the retriever's order",
     "Pick by pick": "Picks of Dartboard in order",
     "Survival across sigma": "Which passages are picked across σ",
-    "Likeness of the picks": "Cosine between the picks of Nearest neighbours",
 }
 
 
@@ -121,21 +120,6 @@ def test_the_table_follows_the_step(page, served):
     expect(page.locator("#map tbody td", has_text="Pick 2")).to_have_count(0)
     page.get_by_role("button", name="Pick by pick as table").click()
     assert page.locator("#steps tbody tr").count() == len(steps)
-
-
-def test_the_heat_maps_and_their_tables(page, served):
-    answer = served.explore(FIRST)
-    for at, one in enumerate(answer["methods"].values()):
-        size = len(one["picks"])
-        heat = page.locator("svg.heat").nth(at)
-        assert heat.locator("rect").count() == size * size
-        wanted = f"{one['matrix'][0][1]:.2f}".removeprefix("0")
-        assert heat.locator(".heat-text").first.text_content() == wanted
-    page.get_by_role("button", name="Likeness of the picks as table").click()
-    tables = page.locator("#heat table")
-    assert tables.count() == 3
-    row = tables.nth(2).locator("tbody tr").nth(1).locator("td").all_inner_texts()
-    assert row == [f"{value:.3f}" for value in answer["methods"]["dartboard"]["matrix"][1]]
 
 
 def test_the_gains_of_one_passage_as_table(page, served):

@@ -132,13 +132,13 @@ export function asProblem(status, told, retryAfter, messages = {}) {
   const errors = Array.isArray(told.errors) ? told.errors : [];
   const code = String(told.code ?? "");
   const detail = String(told.detail ?? "");
-  const usual = code.startsWith("model_") ? detail : friendly(status, detail, errors, wait);
+  const usual = code.startsWith("model_") ? detail : friendly(status, detail, wait);
   const problem = new Problem(status, messages[status] ?? usual, { code, errors, wait });
   if (status === 401) document.dispatchEvent(new CustomEvent("key-needed", { detail: problem }));
   return problem;
 }
 
-function friendly(status, detail, errors, wait) {
+function friendly(status, detail, wait) {
   const again = wait ? ` Try again in ${wait} s.` : " Try again in a moment.";
   switch (status) {
     case 401:
@@ -149,10 +149,8 @@ function friendly(status, detail, errors, wait) {
       return detail || "There is nothing of that name on this service.";
     case 413:
       return detail || "That is more than the service takes at once.";
-    case 422: {
-      const fields = errors.map(named).join("; ");
-      return `The service cannot work with this: ${fields || detail || "check the values"}`;
-    }
+    case 422:
+      return `The service cannot work with this: ${detail || "check the values"}`;
     case 429:
       return `The service is busy or the limit is reached.${again}`;
     case 503:
@@ -162,10 +160,4 @@ function friendly(status, detail, errors, wait) {
     default:
       return detail || `The service answered with error ${status}.`;
   }
-}
-
-/** A message with its field in front, unless it begins with it anyway. */
-function named({ field, message }) {
-  const begins = message.startsWith(field) && /^[ :]/.test(message.slice(field.length));
-  return begins || !field ? message : `${field}: ${message}`;
 }

@@ -12,6 +12,7 @@ import { dropped, picked, send, withoutHidden } from "./upload.js";
 
 const NEW = "";
 const LISTED = 200;
+const MOST_LISTED = 1000; // of the service
 const UNBROKEN = 28;
 const STATES = {
   indexed: ["good", "Indexed"],
@@ -236,6 +237,7 @@ async function load(selected) {
       "span",
       { class: "row" },
       h("a", { href: askAddress(one.name), "aria-label": `Ask ${shown(one.name, 80)}` }, "Ask it"),
+      button({ class: "link", "aria-label": `Documents of ${shown(one.name, 80)}`, onclick: () => list(one.name) }, "Documents"),
       one.writable
         ? button({ class: "link", "aria-label": `Delete ${shown(one.name, 80)}`, onclick: () => askToDelete(one) }, "Delete")
         : h("span", { class: "hint" }, "comes with the package"),
@@ -271,6 +273,29 @@ function askAddress(name) {
   return `./#${new URLSearchParams({ c: name })}`;
 }
 
+/** The documents of a collection, as many as are asked for. */
+async function list(name, limit = LISTED) {
+  const root = byId("listed");
+  try {
+    const { documents, total } = await call(`collections/${encodeURIComponent(name)}/documents?limit=${limit}`);
+    const rows = documents.map((one) => [
+      h("span", {}, quoted(one.title || one.id, 120), one.title && h("span", { class: "hint" }, " ", quoted(one.id, 200))),
+      one.passages.toLocaleString("en"),
+    ]);
+    const left = total - documents.length;
+    const more = () => button({ class: "small", onclick: () => list(name, MOST_LISTED) }, "Show more");
+    set(
+      root,
+      table(`${shown(name, 80)}: ${count(total, "document")}`, ["Document", "Passages"], rows),
+      left > 0 && h("p", { class: "hint row" }, `and ${left.toLocaleString("en")} more `, limit < MOST_LISTED && more()),
+    );
+    root.focus({ preventScroll: true });
+    announce(`${count(total, "document")} in ${shown(name, 80)}`);
+  } catch (error) {
+    set(root, problem(error.message));
+  }
+}
+
 /* Deleting */
 
 const dialog = byId("delete");
@@ -294,6 +319,7 @@ byId("delete-form").addEventListener("submit", async (event) => {
   try {
     await call(`collections/${encodeURIComponent(doomed.name)}`, { method: "DELETE" });
     dialog.close();
+    set(byId("listed"));
     announce(`${doomed.name} is deleted`);
     await load();
     byId("collections-title").focus();

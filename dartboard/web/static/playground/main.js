@@ -11,7 +11,6 @@ import { mountCases } from "./cases.js";
 import { mountChips } from "./chips.js";
 import { mountColumns } from "./columns.js";
 import { createExplorer } from "./explore.js";
-import { mountHeat } from "./heat.js";
 import { mountMap } from "./map.js";
 import { fromHash, toHash } from "./permalink.js";
 import { mountQuery } from "./query.js";
@@ -38,12 +37,15 @@ mountSteps(byId("steps"), byId("steps-tools"), store);
 mountColumns(byId("columns"), store);
 mountSigma(byId("sigma-bar"), store, explorer.sigma);
 mountStrip(byId("strip"), byId("strip-tools"), store, explorer.sigma);
-mountHeat(byId("heat"), byId("heat-tools"), store);
 mountWhy(byId("why"), store, form.ask);
 mountCases(byId("case"), store);
 const answer = mountAnswer(store);
 
 store.on(["busy"], (state) => byId("results").setAttribute("aria-busy", String(state.busy)));
+store.on(["query"], ({ query }) => (byId("parts").hidden = byId("copying").hidden = !query));
+store.on(["collection"], ({ query }, before) => {
+  if (!query && before.collection) invite();
+});
 store.on(["reading"], showVerdict);
 store.on(["problem"], showProblem);
 store.on(
@@ -67,7 +69,10 @@ async function start() {
     const typed = byId("query").value.trim();
     if (!store.get().query && !typed && demo && questions.length) store.update({ query: questions[0] });
     if (store.get().query) explorer.everything();
-    else invite();
+    else {
+      invite();
+      byId("query").focus();
+    }
   } catch (problem) {
     store.update({ problem, busy: false });
   }
@@ -89,13 +94,35 @@ async function context() {
   }
 }
 
-/** Nothing was asked yet. */
-function invite() {
+/** Nothing was asked yet: says what there is to ask, with the largest documents to begin with. */
+async function invite() {
+  const { collection } = store.get();
+  const current = () => !store.get().query && store.get().collection === collection;
   store.update({ busy: false, problem: null });
   byId("loading").hidden = true;
   byId("empty").hidden = false;
-  byId("empty").textContent = "Ask the collection something. The demo collection has questions ready.";
-  byId("query").focus();
+  set(byId("empty"), h("p", {}, "Ask the collection something."));
+  try {
+    const { documents, total } = await call(`collections/${encodeURIComponent(collection)}/documents`);
+    if (!current()) return;
+    const largest = documents.sort((a, b) => b.passages - a.passages).slice(0, 6);
+    const none = h("p", { class: "hint" }, "It has no documents yet: ", h("a", { href: "documents" }, "add some"), ".");
+    const some = h("p", { class: "hint" }, `It has ${count(total, "document")}. Begin with what one of them is about:`);
+    set(
+      byId("empty"),
+      h("p", {}, "Ask the collection something."),
+      total ? some : none,
+      total > 0 && h("ul", { class: "questions", id: "beginnings" }, ...largest.map(beginning)),
+    );
+  } catch (problem) {
+    if (current()) store.update({ problem });
+  }
+}
+
+/** A document's title, to be asked about. */
+function beginning({ id, title }) {
+  const query = title || id;
+  return h("li", {}, button({ class: "chip", onclick: () => form.ask({ query }) }, quoted(query, 80)));
 }
 
 function showVerdict({ reading }) {
