@@ -229,3 +229,9 @@ def test_the_entrypoint_hands_the_password_on(tmp_path):
     assert run(given).stdout == "päss word'$"
     assert run(plain).stdout == "none"
     assert run(plain | {"DARTBOARD_DB_PASSWORD_FILE": str(tmp_path / "missing")}).returncode != 0
+
+
+def test_no_page_links_to_what_only_the_built_site_has():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:\s]+)[)#]", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), (page.name, link)
