@@ -23,6 +23,7 @@ from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, StoreError
 
 CACHE_VARIABLE = "DARTBOARD_CACHE"
+_FILE = "vectors-2.sqlite"  # with the number of its format: another release keeps its own
 
 _PASSED_THROUGH = frozenset({"count_tokens", "description", "token_vectors", "tokens", "word_pieces"})
 _APPLICATION = 0x44415256  # "DARV"
@@ -37,7 +38,7 @@ class CachedModel(WrappedModel, TaskModel):
 
     Args:
         model: The model that encodes.
-        path: The file; None is ``vectors.sqlite`` in the user's cache folder.
+        path: The file; None is ``vectors-2.sqlite`` in the user's cache folder.
 
     Raises:
         ConfigError: the cache cannot be created there.
@@ -102,12 +103,12 @@ class CachedModel(WrappedModel, TaskModel):
 
 
 def default_cache_path() -> Path:
-    """``vectors.sqlite`` in the folder of ``DARTBOARD_CACHE``, otherwise in the user's cache folder."""
+    """``vectors-2.sqlite`` in the folder of ``DARTBOARD_CACHE``, otherwise in the user's cache folder."""
     if folder := os.environ.get(CACHE_VARIABLE):
-        return Path(folder) / "vectors.sqlite"
+        return Path(folder) / _FILE
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("dartboard", appauthor=False)) / "vectors.sqlite"
+    return Path(platformdirs.user_cache_dir("dartboard", appauthor=False)) / _FILE
 
 
 class ArrayCache:

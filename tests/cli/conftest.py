@@ -25,7 +25,7 @@ class History:
 
 
 def kept_vectors(cache: Path) -> int:
-    file = cache / "vectors.sqlite"
+    file = cache / "vectors-2.sqlite"
     if not file.exists():
         return 0
     with closing(sqlite3.connect(file)) as connection:

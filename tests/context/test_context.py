@@ -99,7 +99,7 @@ def test_tokens_that_do_not_add_up(engine, count):
 
 
 def test_citations_lead_to_chunks(engine):
-    found = engine.context(QUERY, token_budget=120)
+    found = engine.context(QUERY, token_budget=240, also=["When is tea served?"])  # one passage of each file
     cited = found.citations("A day [2], see also [1] and [77].")
     assert list(cited) == [2, 1]
     known = engine.collection.get(cited[1])

@@ -143,9 +143,9 @@ def test_paths_that_are_not_a_cache(tmp_path):
 
 def test_default_place(monkeypatch, tmp_path):
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
-    assert default_cache_path() == tmp_path / "vectors.sqlite"
+    assert default_cache_path() == tmp_path / "vectors-2.sqlite"
     monkeypatch.delenv("DARTBOARD_CACHE")
-    assert default_cache_path().name == "vectors.sqlite" and "dartboard" in str(default_cache_path())
+    assert default_cache_path().name == "vectors-2.sqlite" and "dartboard" in str(default_cache_path())
 
 
 WORKER = """

@@ -262,7 +262,7 @@ def test_the_default_model_remembers_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
     corpus = MemoryCorpus("two", [Document("a", "A robot lifts."), Document("b", "The sea is calm.")])
     assert corpus.dense("machines that carry things", 1)[0].fqn == "a"
-    assert (tmp_path / "vectors.sqlite").exists()
+    assert (tmp_path / "vectors-2.sqlite").exists()
     corpus.model.close()
 
 
