@@ -11,7 +11,8 @@
 
 Where a section is split, a piece starts with the last ``overlap`` tokens of the one before, as whole blocks,
 sentences or words. A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``).
-Every character except white space is in a piece, in order. Sizes are those that ``count_tokens`` returns.
+Every character except white space is in a piece, in order; only what would be a piece of nothing but labels
+(link definitions, targets) or borders of a table is left out. Sizes are those that ``count_tokens`` returns.
 
 A piece's id is ``source#hash``, or ``source#row#hash`` for rows. The hash is that of the text (sha256, 16
 digits), with ``~2``, ``~3``, … for repeated text in a document. The id stays the same as long as the text
@@ -43,6 +44,7 @@ _CHARACTERS_A_TOKEN = 16
 """More characters than a token usually has: a word is cut to this before its tokens are counted."""
 _CACHED_WORDS = 50_000
 _LINE_END = re.compile(r"\n")
+_BORDERS = re.compile(r"[\s=~^+|-]*")
 _RESERVED = {
     *("source", "position", "start", "end", "start_line", "end_line", "page", "end_page", "section", "title"),
     *("kind", "content_hash", "document_hash", "pieces", "read_as", "uploaded"),
@@ -479,11 +481,26 @@ class _PieceMaker:
         self._line_ends = array("I", (found.start() for found in _LINE_END.finditer(document.text)))
         self._own = {f"{name}_" if name in _RESERVED else name: v for name, v in document.metadata.items()}
         self._seen: Counter[str] = Counter()
+        self._labels = [block for block in document.blocks if block.kind == "label"]
+        self._label_ends = [block.end for block in self._labels]
 
     def pieces(self, cuts: Iterable[_Cut]) -> list[Piece]:
-        """A piece for every cut that is not only white space."""
-        trimmed = (self._trimmed(cut) for cut in cuts)
-        return [self._piece(cut, at) for at, cut in enumerate(cut for cut in trimmed if cut.end > cut.start)]
+        """A piece for every cut with text for a reader; for every one that is not blank if none has any."""
+        filled = [cut for cut in map(self._trimmed, cuts) if cut.end > cut.start]
+        read = [cut for cut in filled if self._has_text(cut)]
+        return [self._piece(cut, at) for at, cut in enumerate(read or filled)]
+
+    def _has_text(self, cut: _Cut) -> bool:
+        """Whether the cut holds more than labels and the borders of tables."""
+        text, at = self._document.text, cut.start
+        for place in range(bisect_right(self._label_ends, cut.start), len(self._labels)):
+            label = self._labels[place]
+            if label.start >= cut.end:
+                break
+            if not _BORDERS.fullmatch(text, at, max(at, label.start)):
+                return True
+            at = label.end
+        return at < cut.end and not _BORDERS.fullmatch(text, at, cut.end)
 
     def _trimmed(self, cut: _Cut) -> _Cut:
         """Strip white space at the ends, but keep the indentation of a first line of code."""

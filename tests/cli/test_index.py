@@ -253,6 +253,13 @@ def test_what_is_not_there_is_one_line_and_code_1(indexed, capsys, arguments, sa
     assert said in complaint and complaint.count("\n") == 1
 
 
+def test_a_missing_key_is_named_before_anything_is_made(indexed, capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    store = tmp_path / "new.dartboard"
+    assert main(["index", "docs", "--model", "openai:foo", "--store", str(store)]) in (1, 2)
+    assert "OPENAI_API_KEY" in capsys.readouterr().err and not store.exists()
+
+
 def test_brackets_of_a_name_stay(indexed, capsys, tmp_path, monkeypatch):
     store = tmp_path / "a [draft] b.dartboard"
     assert main(["index", "docs", "--store", str(store)]) == 0

@@ -34,7 +34,9 @@ PROSE = st.lists(st.sampled_from(BITS), max_size=60).map("".join)
 
 
 def covered(document, pieces):
-    seen = [character.isspace() for character in document.text]
+    seen = [character.isspace() or character in "=~^+|-" for character in document.text]
+    for label in (block for block in document.blocks if block.kind == "label"):
+        seen[label.start : label.end] = [True] * (label.end - label.start)
     for piece in pieces:
         start, end = piece.metadata["start"], piece.metadata["end"]
         assert piece.text.endswith(document.text[start:end])
@@ -270,6 +272,16 @@ def test_labels_stay_with_what_they_announce(size):
         assert any(word in piece.text for word in ("say so", "alone", "Stop", "--daemon", "runs on"))
     (titled,) = [piece for piece in pieces if "Daemon mode\n" in piece.text]
     assert ".. _daemon-mode:" in titled.text and titled.metadata["section"] == "Guide > Daemon mode"
+
+
+def test_labels_alone_are_no_piece():
+    links = "".join(f".. _name{n}: https://example.org/{n}\n" for n in range(40))
+    document = read_one(f"Keys\n====\n\nThey are rotated.\n\nLogs\n====\n\nKept a week.\n\n{links}", "a.rst")
+    pieces = chunk(document, ChunkingConfig(size=30, overlap=5, smallest=4), count_tokens=estimate_tokens)
+    assert all("rotated" in piece.text or "week" in piece.text for piece in pieces)
+    assert [piece.metadata["position"] for piece in pieces] == list(range(len(pieces)))
+    only = read_one(links, "a.rst")
+    assert chunk(only), "a file of labels alone is not lost"
 
 
 def test_parts_of_a_table_repeat_its_head():
