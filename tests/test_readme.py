@@ -54,7 +54,6 @@ def test_its_questions_are_answered_by_the_documentation(tmp_path, monkeypatch, 
     answer = json.loads(capsys.readouterr().out)
     assert 1000 < answer["tokens"] <= 1500
     assert "429 `rate_limited`" in answer["passages"][0]["text"]
-    assert all(len(passage["text"].split()) >= 15 for passage in answer["passages"]), "no lone sentence"
 
 
 def test_code_appears_within_thirty_lines():

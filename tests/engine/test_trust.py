@@ -142,7 +142,7 @@ def test_only_the_providers_own_host_gets_the_key(name, sends, user):
 
 def test_gemini_without_its_key_says_how_to_go_on(user, server, tmp_path, capsys):
     store = server.index(tmp_path / "theirs", "gemini")
-    assert search(store, "--trust-model") == 1
+    assert search(store, "--trust-model") == 2
     assert "GEMINI_API_KEY goes only to hosts that you named" in capsys.readouterr().err
     assert server.requests == []
     with pytest.raises(ConfigError, match="that you named"):
@@ -182,7 +182,7 @@ def test_the_service_and_the_tools_by_flag(user, server, tmp_path, monkeypatch):
 
     store = server.index(tmp_path / "theirs")
     served = []
-    monkeypatch.setattr("dartboard.cli.serve._run", served.append)
+    monkeypatch.setattr("dartboard.cli.serve._run", lambda settings, bound: served.append(settings))
     assert main(["serve", "--store", str(store), "--trust-model"]) == 0
     with running(user / "home", store=served[0].store) as client:
         assert client.post(f"{BASE}/retrieve", json={"query": QUESTION}).status_code == 200
@@ -215,11 +215,11 @@ def test_a_relative_path_is_confirmed_for_its_folder(user, tmp_path, monkeypatch
 def test_a_file_of_settings_is_confirmed_until_it_changes(user, server, capsys):
     assert main(["config", "--trust"]) == 2
     (user / "dartboard.toml").write_text(f'model = "openai:m@{server.url}"\n')
-    assert main(["index", "docs"]) == 1
+    assert main(["index", "docs"]) == 2
     assert main(["config", "--trust"]) == 0
     assert main(["index", "docs"]) == 0
     (user / "dartboard.toml").write_text(f'model = "openai:n@{server.url}"\n')
-    assert main(["index", "docs"]) == 1
+    assert main(["index", "docs"]) == 2
     assert main(["index", "docs", "--model", f"openai:m@{server.url}"]) == 0
 
 

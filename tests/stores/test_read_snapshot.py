@@ -3,7 +3,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from dartboard.errors import StoreError
 from dartboard.stores import Manifest, Record, arrays, derived, open_store, parse_filter
-from dartboard.stores.base import Collection, read_snapshot
+from dartboard.stores.base import Collection
 from tests.examples import examples
 
 RNG = np.random.default_rng(5)
@@ -188,17 +187,11 @@ def test_unit_vectors_are_those_of_what_exists(collection):
     assert ids == [] and len(found) == 0
 
 
-def test_a_store_that_cannot_hold_a_state_answers_as_it_comes():
-    made = SimpleNamespace(name="default")
-    with read_snapshot(made) as view:
-        assert view is made
-
-
 @pytest.mark.parametrize("url", ["memory://", "{}/a.dartboard"])
 def test_a_store_that_can_hands_out_another(tmp_path, url):
     with open_store(url.format(tmp_path)) as store:
         made = store.create("default", Manifest(model="m", dimension=8))
-        with read_snapshot(made) as view, read_snapshot(view) as inner:
+        with made.read_snapshot() as view, view.read_snapshot() as inner:
             assert view is not made and view.name == made.name and inner is view
 
 
