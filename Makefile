@@ -2,7 +2,7 @@
 # make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
 # make test COVERAGE=--cov  the same, and measure the coverage, as CI does
 # make test-quick  only tests that start no server, browser or other process (about two minutes)
-# make test-deep  a thousand odd requests for every operation, damaged stores, all examples (over 30 minutes)
+# make test-deep  a thousand odd requests for every operation, more kills, all examples (over 30 minutes)
 # make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
@@ -50,8 +50,8 @@ test-quick: $(VENV)/.installed-dev
 	DARTBOARD_QUICK=1 $(BIN)/pytest -n 2 -m "not slow"
 
 test-deep: $(VENV)/.installed-dev
-	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_damage.py \
-	  tests/stores/test_durability.py tests/test_notebooks.py
+	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_durability.py \
+	  tests/test_notebooks.py
 	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest -n 2 -m hypothesis
 
 # The pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped and say so.

@@ -235,3 +235,10 @@ def test_no_page_links_to_what_only_the_built_site_has():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:\s]+)[)#]", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), (page.name, link)
+
+
+def test_the_makefile_names_files_that_exist():
+    named = re.findall(
+        r"(?:tests|benchmarks|tools)/[\w/.-]+", (ROOT / "Makefile").read_text(encoding="utf-8")
+    )
+    assert named and not [path for path in named if not (ROOT / path).exists()]
